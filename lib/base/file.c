@@ -1,0 +1,255 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/signals.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+enum dpf_status dpf_outfile_open(struct dpf_outfile *f, const char *path,
+                                 struct dpf_error *e)
+{
+    *f = (struct dpf_outfile){.fd = -1};
+    f->path = dpf_strdup(path);
+    f->part = dpf_format("%s" DPF_PART_SUFFIX, path);
+    if (!f->path || !f->part) {
+        dpf_outfile_abort(f);
+        return dpf_fail_memory(e);
+    }
+    f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (f->fd < 0) {
+        enum dpf_status status = dpf_fail_errno(e, "cannot create '%s'", f->part);
+        free(f->part); /* not ours to remove */
+        f->part = NULL;
+        dpf_outfile_abort(f);
+        return status;
+    }
+    dpf_cleanup_register(f->part);
+    return DPF_OK;
+}
+
+enum dpf_status dpf_outfile_commit(struct dpf_outfile *f, struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    /* A device or pipe cannot be synced; a full disk may only show here. */
+    if (fsync(f->fd) != 0 && errno != EINVAL && errno != EROFS)
+        status = dpf_fail_errno(e, "cannot write '%s'", f->path);
+    if (close(f->fd) != 0 && status == DPF_OK)
+        status = dpf_fail_errno(e, "cannot write '%s'", f->path);
+    f->fd = -1;
+    if (status == DPF_OK && rename(f->part, f->path) != 0)
+        status = dpf_fail_errno(e, "cannot rename '%s' to '%s'", f->part, f->path);
+    if (status == DPF_OK) {
+        dpf_cleanup_forget(f->part);
+        free(f->part);
+        f->part = NULL;
+    }
+    dpf_outfile_abort(f);
+    return status;
+}
+
+void dpf_outfile_abort(struct dpf_outfile *f)
+{
+    if (f->part) {
+        if (f->fd >= 0)
+            close(f->fd);
+        unlink(f->part);
+        dpf_cleanup_forget(f->part);
+    }
+    free(f->part);
+    free(f->path);
+    *f = (struct dpf_outfile){.fd = -1};
+}
+
+enum dpf_status dpf_write_file(const char *path, const void *data, size_t size,
+                               struct dpf_error *e)
+{
+    struct dpf_outfile f;
+    enum dpf_status status = dpf_outfile_open(&f, path, e);
+    if (status != DPF_OK)
+        return status;
+    if (!dpf_write_all(f.fd, data, size)) {
+        status = dpf_fail_errno(e, "cannot write '%s'", path);
+        dpf_outfile_abort(&f);
+        return status;
+    }
+    return dpf_outfile_commit(&f, e);
+}
+
+enum dpf_status dpf_read_file(const char *path, size_t limit, char **take_data,
+                              size_t *size, struct dpf_error *e)
+{
+    struct dpf_buffer b = {0};
+    enum dpf_status status = DPF_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return dpf_fail_errno(e, "cannot read '%s'", path);
+    for (;;) {
+        unsigned char *to = dpf_buffer_reserve(&b, 1 << 16);
+        if (!to) {
+            status = dpf_fail_memory(e);
+            break;
+        }
+        long long n = dpf_read_full(fd, to, 1 << 16);
+        if (n < 0) {
+            status = dpf_fail_errno(e, "cannot read '%s'", path);
+            break;
+        }
+        b.size += (size_t)n;
+        if (b.size > limit) {
+            status = dpf_fail(e, DPF_BAD_STREAM, "'%s' is larger than %zu bytes", path,
+                              limit);
+            break;
+        }
+        if (n < 1 << 16)
+            break;
+    }
+    close(fd);
+    if (status == DPF_OK) {
+        dpf_buffer_append(&b, "", 1);
+        if (!dpf_buffer_ok(&b))
+            status = dpf_fail_memory(e);
+    }
+    if (status != DPF_OK) {
+        dpf_buffer_release(&b);
+        return status;
+    }
+    *take_data = (char *)b.data;
+    if (size)
+        *size = b.size - 1;
+    return DPF_OK;
+}
+
+bool dpf_write_all(int fd, const void *data, size_t size)
+{
+    struct iovec part = {.iov_base = (void *)data, .iov_len = size};
+    return dpf_writev_all(fd, &part, 1);
+}
+
+bool dpf_writev_all(int fd, struct iovec *parts, int count)
+{
+    while (count > 0) {
+        if (parts->iov_len == 0) {
+            parts++;
+            count--;
+            continue;
+        }
+        ssize_t n = writev(fd, parts, count < IOV_MAX ? count : IOV_MAX);
+        if (n < 0) {
+            if (errno == EINTR && !dpf_stop_requested())
+                continue;
+            return false;
+        }
+        size_t left = (size_t)n;
+        while (count > 0 && left >= parts->iov_len) {
+            left -= parts->iov_len;
+            parts++;
+            count--;
+        }
+        if (count > 0) {
+            parts->iov_base = (char *)parts->iov_base + left;
+            parts->iov_len -= left;
+        }
+    }
+    return true;
+}
+
+long long dpf_read_full(int fd, void *data, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = read(fd, (char *)data + done, size - done);
+        if (n < 0) {
+            if (errno == EINTR && !dpf_stop_requested())
+                continue;
+            return -1;
+        }
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (long long)done;
+}
+
+enum dpf_status dpf_make_dirs(const char *path, struct dpf_error *e)
+{
+    char *copy = dpf_strdup(path);
+    if (!copy)
+        return dpf_fail_memory(e);
+    enum dpf_status status = DPF_OK;
+    for (char *p = copy + 1; status == DPF_OK; p++) {
+        if (*p != '/' && *p != '\0')
+            continue;
+        char kept = *p;
+        *p = '\0';
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            status = dpf_fail_errno(e, "cannot create folder '%s'", copy);
+        *p = kept;
+        if (kept == '\0')
+            break;
+    }
+    if (status == DPF_OK && !dpf_is_dir(path))
+        status = dpf_fail(e, DPF_SYSTEM, "'%s' is not a folder", path);
+    free(copy);
+    return status;
+}
+
+static int remove_entry(const char *path, const struct stat *s, int flag, struct FTW *w)
+{
+    (void)s;
+    (void)flag;
+    (void)w;
+    remove(path);
+    return 0;
+}
+
+void dpf_remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool dpf_is_file(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+bool dpf_is_dir(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+char *dpf_path_join(const char *dir, const char *name)
+{
+    return dpf_format("%s%s%s", dir, dpf_ends_with(dir, "/") ? "" : "/", name);
+}
+
+const char *dpf_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *dpf_program_dir(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0)
+        return NULL;
+    path[n] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return dpf_strdup(path);
+}

@@ -1,0 +1,185 @@
+#include "base/text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#include "base/banned.h"
+
+void dpf_text_addn(struct dpf_text *t, const char *bytes, size_t size)
+{
+    if (t->failed || size > SIZE_MAX - t->size - 1 ||
+        !dpf_grow(&t->data, &t->capacity, t->size + size + 1, 1)) {
+        t->failed = true;
+        return;
+    }
+    if (size)
+        memcpy(t->data + t->size, bytes, size);
+    t->size += size;
+    t->data[t->size] = '\0';
+}
+
+void dpf_text_add(struct dpf_text *t, const char *string)
+{
+    dpf_text_addn(t, string, strlen(string));
+}
+
+void dpf_text_addf(struct dpf_text *t, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int needed = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (needed < 0 || t->failed ||
+        !dpf_grow(&t->data, &t->capacity, t->size + (size_t)needed + 1, 1)) {
+        t->failed = true;
+    } else {
+        vsnprintf(t->data + t->size, (size_t)needed + 1, format, again);
+        t->size += (size_t)needed;
+    }
+    va_end(again);
+}
+
+/* Length of the valid UTF-8 sequence at s, or 0. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc2 ? 2 : 0;
+    if (n == 0 || s[0] > 0xf4 || left < n)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    dpf_text_add(t, "\"");
+    for (size_t i = 0; i < size;) {
+        size_t n = utf8_length(s + i, size - i);
+        if (n == 0) {
+            dpf_text_add(t, "\\ufffd");
+            i++;
+            continue;
+        }
+        if (s[i] == '"' || s[i] == '\\')
+            dpf_text_addf(t, "\\%c", s[i]);
+        else if (s[i] == '\n')
+            dpf_text_add(t, "\\n");
+        else if (s[i] < 0x20)
+            dpf_text_addf(t, "\\u%04x", s[i]);
+        else
+            dpf_text_addn(t, bytes + i, n);
+        i += n;
+    }
+    dpf_text_add(t, "\"");
+}
+
+void dpf_text_add_real(struct dpf_text *t, double value)
+{
+    if (!isfinite(value)) {
+        dpf_text_add(t, "null");
+        return;
+    }
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    dpf_text_add(t, digits);
+}
+
+const char *dpf_text_get(const struct dpf_text *t)
+{
+    return t->data ? t->data : "";
+}
+
+void dpf_text_reset(struct dpf_text *t)
+{
+    t->size = 0;
+    t->failed = false;
+    if (t->data)
+        t->data[0] = '\0';
+}
+
+void dpf_text_release(struct dpf_text *t)
+{
+    free(t->data);
+    *t = (struct dpf_text){0};
+}
+
+char *dpf_strndup(const char *string, size_t size)
+{
+    char *copy = malloc(size + 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, string, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+char *dpf_strdup(const char *string)
+{
+    return dpf_strndup(string, strlen(string));
+}
+
+char *dpf_format(const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int needed = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *out = needed < 0 ? NULL : malloc((size_t)needed + 1);
+    if (out)
+        vsnprintf(out, (size_t)needed + 1, format, again);
+    va_end(again);
+    return out;
+}
+
+bool dpf_starts_with(const char *string, const char *prefix)
+{
+    return strncmp(string, prefix, strlen(prefix)) == 0;
+}
+
+bool dpf_ends_with(const char *string, const char *suffix)
+{
+    size_t n = strlen(string), m = strlen(suffix);
+    return n >= m && memcmp(string + n - m, suffix, m) == 0;
+}
+
+void dpf_format_count(char *out, size_t size, unsigned long long value)
+{
+    char plain[32];
+    int n = snprintf(plain, sizeof plain, "%llu", value);
+    size_t used = 0;
+    for (int i = 0; i < n && used + 2 < size; i++) {
+        if (i && (n - i) % 3 == 0)
+            out[used++] = ',';
+        out[used++] = plain[i];
+    }
+    out[used < size ? used : size - 1] = '\0';
+}
+
+void dpf_format_bytes(char *out, size_t size, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, size, unit && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}

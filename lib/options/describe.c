@@ -1,0 +1,128 @@
+#include "options/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 88 };
+
+/* Wrap `text` at HELP_WIDTH with a hanging indent; the cursor stands at `column`. */
+static void wrap(struct dpf_text *out, const char *text, size_t column)
+{
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
+            dpf_text_addf(out, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (column > HELP_COLUMN) {
+            dpf_text_add(out, " ");
+            column++;
+        }
+        dpf_text_addn(out, text, word);
+        column += word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    dpf_text_add(out, "\n");
+}
+
+static void add_choices(const struct dpf_option *o, struct dpf_text *out)
+{
+    for (const char *const *c = o->choices; c && *c; c++)
+        dpf_text_addf(out, "%s%s", c == o->choices ? "" : "|", *c);
+}
+
+void dpf_options_help(const struct dpf_option *table, struct dpf_text *out)
+{
+    for (const struct dpf_option *o = table; o->kind != DPF_KIND_END; o++) {
+        if (o->flags & DPF_OPTION_HIDDEN)
+            continue;
+        struct dpf_text left = {0};
+        if (o->letter)
+            dpf_text_addf(&left, "  -%c, --%s", o->letter, o->name);
+        else
+            dpf_text_addf(&left, "      --%s", o->name);
+        if (o->arg)
+            dpf_text_addf(&left, " %s", o->arg);
+        dpf_text_add(out, dpf_text_get(&left));
+        if (left.size + 2 > HELP_COLUMN)
+            dpf_text_addf(out, "\n%*s", HELP_COLUMN, "");
+        else
+            dpf_text_addf(out, "%*s", (int)(HELP_COLUMN - left.size), "");
+        dpf_text_release(&left);
+        struct dpf_text right = {0};
+        dpf_text_add(&right, o->help);
+        if (o->choices) {
+            dpf_text_add(&right, " (");
+            add_choices(o, &right);
+            dpf_text_add(&right, ")");
+        }
+        if (o->flags & DPF_OPTION_REQUIRED)
+            dpf_text_add(&right, " (required)");
+        wrap(out, dpf_text_get(&right), HELP_COLUMN);
+        dpf_text_release(&right);
+    }
+}
+
+void dpf_roff_escape(const char *text, struct dpf_text *out)
+{
+    bool line_start = true;
+    for (; *text; text++) {
+        if (*text == '\\')
+            dpf_text_add(out, "\\e");
+        else if (*text == '-')
+            dpf_text_add(out, "\\-");
+        else if ((*text == '.' || *text == '\'') && line_start)
+            dpf_text_addf(out, "\\&%c", *text);
+        else
+            dpf_text_addn(out, text, 1);
+        line_start = *text == '\n';
+    }
+}
+
+void dpf_options_man(const struct dpf_option *table, struct dpf_text *out)
+{
+    for (const struct dpf_option *o = table; o->kind != DPF_KIND_END; o++) {
+        if (o->flags & DPF_OPTION_HIDDEN)
+            continue;
+        dpf_text_add(out, ".TP\n");
+        if (o->letter)
+            dpf_text_addf(out, "\\fB\\-%c\\fR, ", o->letter);
+        dpf_text_add(out, "\\fB\\-\\-");
+        dpf_roff_escape(o->name, out);
+        dpf_text_add(out, "\\fR");
+        if (o->arg) {
+            dpf_text_add(out, " \\fI");
+            dpf_roff_escape(o->arg, out);
+            dpf_text_add(out, "\\fR");
+        }
+        dpf_text_add(out, "\n");
+        dpf_roff_escape(o->help, out);
+        if (o->choices) {
+            dpf_text_add(out, " (");
+            add_choices(o, out);
+            dpf_text_add(out, ")");
+        }
+        dpf_text_add(out, "\n");
+    }
+}
+
+void dpf_options_completion(const struct dpf_option *table, struct dpf_text *out)
+{
+    static const char *const kinds[] = {
+        [DPF_KIND_FLAG] = "flag",     [DPF_KIND_INT] = "value",
+        [DPF_KIND_REAL] = "value",    [DPF_KIND_RANGE] = "value",
+        [DPF_KIND_STRING] = "value",  [DPF_KIND_CHOICE] = "choice",
+        [DPF_KIND_FILE] = "file",     [DPF_KIND_OUTFILE] = "file",
+        [DPF_KIND_ENDPOINT] = "file", [DPF_KIND_LIST] = "file",
+    };
+    for (const struct dpf_option *o = table; o->kind != DPF_KIND_END; o++) {
+        if (o->flags & DPF_OPTION_HIDDEN)
+            continue;
+        dpf_text_addf(out, "--%s\t%s\t", o->name, kinds[o->kind]);
+        for (const char *const *c = o->choices; c && *c; c++)
+            dpf_text_addf(out, "%s%s", c == o->choices ? "" : " ", *c);
+        dpf_text_add(out, "\n");
+    }
+}

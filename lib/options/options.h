@@ -1,0 +1,111 @@
+/* One table describes a program's options; parsing, --help, man pages, shell completion
+ * and the provenance of a stream are all made from it, so they cannot disagree. */
+#ifndef DPF_OPTIONS_OPTIONS_H
+#define DPF_OPTIONS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text.h"
+
+enum dpf_option_kind {
+    DPF_KIND_END = 0,
+    DPF_KIND_FLAG,     /* bool */
+    DPF_KIND_INT,      /* int64_t within [lo, hi] */
+    DPF_KIND_REAL,     /* double within [lo, hi] */
+    DPF_KIND_RANGE,    /* struct dpf_range, LO:HI */
+    DPF_KIND_STRING,   /* const char * */
+    DPF_KIND_CHOICE,   /* const char *, one of choices */
+    DPF_KIND_FILE,     /* const char *, a file that is read: its content is what matters */
+    DPF_KIND_OUTFILE,  /* const char *, a file or folder that is written as a side effect */
+    DPF_KIND_ENDPOINT, /* const char *, another stream that is read */
+    DPF_KIND_LIST,     /* struct dpf_list, repeatable */
+};
+
+enum {
+    DPF_OPTION_IMMATERIAL = 1, /* cannot change the result: not in the provenance */
+    DPF_OPTION_REQUIRED = 2,
+    DPF_OPTION_HIDDEN = 4, /* for dpflow's own tools */
+};
+
+struct dpf_range {
+    bool given;
+    double lo, hi;
+};
+
+enum { DPF_LIST_MAX = 4096 };
+struct dpf_list {
+    size_t count;
+    const char **items; /* heap; each item points into argv */
+};
+
+struct dpf_option {
+    const char *name;
+    enum dpf_option_kind kind;
+    void *target;
+    const char *arg; /* shown in help: "LO:HI" */
+    const char *help;
+    const char *const *choices; /* NULL-terminated */
+    double lo, hi;              /* inclusive, when lo < hi */
+    char letter;                /* short form, or 0 */
+    unsigned flags;
+};
+
+#define DPF_OPT_FLAG(n, t, h) {.name = n, .kind = DPF_KIND_FLAG, .target = t, .help = h}
+#define DPF_OPT_INT(n, t, a, l, u, h)                                                    \
+    {.name = n, .kind = DPF_KIND_INT, .target = t, .arg = a, .lo = l, .hi = u, .help = h}
+#define DPF_OPT_REAL(n, t, a, l, u, h)                                                   \
+    {.name = n, .kind = DPF_KIND_REAL, .target = t, .arg = a, .lo = l, .hi = u, .help = h}
+#define DPF_OPT_RANGE(n, t, a, h)                                                        \
+    {.name = n, .kind = DPF_KIND_RANGE, .target = t, .arg = a, .help = h}
+#define DPF_OPT_STRING(n, t, a, h)                                                       \
+    {.name = n, .kind = DPF_KIND_STRING, .target = t, .arg = a, .help = h}
+#define DPF_OPT_CHOICE(n, t, c, a, h)                                                    \
+    {.name = n, .kind = DPF_KIND_CHOICE, .target = t, .choices = c, .arg = a, .help = h}
+#define DPF_OPT_FILE(n, t, a, h)                                                         \
+    {.name = n, .kind = DPF_KIND_FILE, .target = t, .arg = a, .help = h}
+#define DPF_OPT_OUTFILE(n, t, a, h)                                                      \
+    {.name = n,                                                                          \
+     .kind = DPF_KIND_OUTFILE,                                                           \
+     .target = t,                                                                        \
+     .arg = a,                                                                           \
+     .help = h,                                                                          \
+     .flags = DPF_OPTION_IMMATERIAL}
+#define DPF_OPT_END {.kind = DPF_KIND_END}
+
+struct dpf_given {
+    const struct dpf_option *option;
+    const char *value; /* "" for a flag */
+};
+
+/* What a command line said. Zero-initialise; release with dpf_parsed_release(). */
+struct dpf_parsed {
+    struct dpf_given *given;
+    size_t given_count, given_capacity;
+    const char **args; /* positional, pointing into argv */
+    size_t arg_count, arg_capacity;
+};
+
+/* Parse argv[1..] against `tables` (each ends with DPF_OPT_END; the list with NULL).
+ * Accepts --name VALUE, --name=VALUE, -x VALUE, `--` before positional arguments.
+ * DPF_USAGE names the option and, for a misspelling, the nearest one. */
+enum dpf_status dpf_options_parse(const struct dpf_option *const *tables, int argc,
+                                  char **argv, struct dpf_parsed *parsed,
+                                  struct dpf_error *e);
+void dpf_parsed_release(struct dpf_parsed *parsed);
+bool dpf_option_given(const struct dpf_parsed *parsed, const char *name);
+
+/* The option lines of --help for one table. */
+void dpf_options_help(const struct dpf_option *table, struct dpf_text *out);
+/* The same in roff for a man page. */
+void dpf_options_man(const struct dpf_option *table, struct dpf_text *out);
+/* One line an option, "--name<TAB>kind<TAB>choices", for the completion script. */
+void dpf_options_completion(const struct dpf_option *table, struct dpf_text *out);
+/* Text with the characters escaped that roff takes for its own. */
+void dpf_roff_escape(const char *text, struct dpf_text *out);
+/* The name in `names` (NULL-terminated) nearest to `word`, or NULL if none is near. */
+const char *dpf_nearest_name(const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,582 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "base/version.h"
+#include "stage/progress.h"
+#include "stage/stage.h"
+#include "transport/transport.h"
+
+#include "base/banned.h"
+
+static struct {
+    struct dpf_list inputs, outputs, peer_keys;
+    const char *key;
+    double wait_seconds;
+    bool cleartext, quiet, help, version, fingerprint, man, completion;
+} common;
+
+static const struct dpf_option common_options[] = {
+    {.name = "input",
+     .letter = 'i',
+     .kind = DPF_KIND_LIST,
+     .target = &common.inputs,
+     .arg = "ENDPOINT",
+     .help = "read from ENDPOINT instead of standard input; several are read one after "
+             "the other",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "output",
+     .letter = 'o',
+     .kind = DPF_KIND_LIST,
+     .target = &common.outputs,
+     .arg = "ENDPOINT",
+     .help = "write to ENDPOINT instead of standard output; several get the same",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "key",
+     .kind = DPF_KIND_STRING,
+     .target = &common.key,
+     .arg = "FILE",
+     .help = "our CURVE key pair for ipc:// and tcp:// (dpflow keygen makes one)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "peer-key",
+     .kind = DPF_KIND_LIST,
+     .target = &common.peer_keys,
+     .arg = "FILE",
+     .help = "public key of a peer that we talk to; give one for each",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "cleartext",
+     .kind = DPF_KIND_FLAG,
+     .target = &common.cleartext,
+     .help = "allow tcp:// beyond this machine without encryption",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "wait",
+     .kind = DPF_KIND_REAL,
+     .target = &common.wait_seconds,
+     .arg = "SECONDS",
+     .lo = 0.1,
+     .hi = 1e6,
+     .help = "how long to wait for a network peer to appear (30)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = DPF_KIND_FLAG,
+     .target = &common.quiet,
+     .help = "no notices, only errors",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "help",
+     .letter = 'h',
+     .kind = DPF_KIND_FLAG,
+     .target = &common.help,
+     .help = "show this text",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "version",
+     .kind = DPF_KIND_FLAG,
+     .target = &common.version,
+     .help = "show the version",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "fingerprint",
+     .kind = DPF_KIND_FLAG,
+     .target = &common.fingerprint,
+     .help = "print a digest of all that determines the result",
+     .flags = DPF_OPTION_IMMATERIAL | DPF_OPTION_HIDDEN},
+    {.name = "dump-man",
+     .kind = DPF_KIND_FLAG,
+     .target = &common.man,
+     .help = "print the man page",
+     .flags = DPF_OPTION_IMMATERIAL | DPF_OPTION_HIDDEN},
+    {.name = "dump-completion",
+     .kind = DPF_KIND_FLAG,
+     .target = &common.completion,
+     .help = "print the options for shell completion",
+     .flags = DPF_OPTION_IMMATERIAL | DPF_OPTION_HIDDEN},
+    DPF_OPT_END,
+};
+
+static const struct dpf_option no_options[] = {DPF_OPT_END};
+
+static void print_notice(void *context, const char *line)
+{
+    const struct dpf_stage *s = context;
+    if (!common.quiet)
+        fprintf(stderr, "%s: %s\n", s->info->name, line);
+}
+
+static struct dpf_endpoint_options endpoint_options(void)
+{
+    return (struct dpf_endpoint_options){.key_file = common.key,
+                                         .peer_keys = common.peer_keys.items,
+                                         .peer_key_count = common.peer_keys.count,
+                                         .cleartext = common.cleartext,
+                                         .connect_seconds = common.wait_seconds};
+}
+
+/* ------------------------------------------------------------------ fingerprint */
+
+static enum dpf_status add_program(struct dpf_fingerprint *f, struct dpf_error *e)
+{
+    return dpf_fingerprint_add_file(f, "/proc/self/exe", e);
+}
+
+/* The same program with the same options and input content gives the same result; so
+ * these, and nothing else, name a stream for reuse. */
+static enum dpf_status print_fingerprint(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_fingerprint f;
+    char hex[DPF_FINGERPRINT_HEX + 1];
+    dpf_fingerprint_init(&f);
+    dpf_fingerprint_add_string(&f, DPF_VERSION);
+    dpf_fingerprint_add_string(&f, s->info->name);
+    enum dpf_status status = add_program(&f, e);
+    for (size_t i = 0; status == DPF_OK && i < s->parsed.given_count; i++) {
+        const struct dpf_given *g = &s->parsed.given[i];
+        if (g->option->kind == DPF_KIND_OUTFILE) {
+            printf("side-effects\n"); /* cannot be reused: its files may be gone */
+        } else if (!(g->option->flags & DPF_OPTION_IMMATERIAL)) {
+            dpf_fingerprint_add_string(&f, g->option->name);
+            if (g->option->kind == DPF_KIND_FILE)
+                status = dpf_fingerprint_add_file(&f, g->value, e);
+            else
+                dpf_fingerprint_add_string(&f, g->value);
+        }
+    }
+    for (size_t i = 0; i < s->argument_count; i++)
+        dpf_fingerprint_add_string(&f, s->arguments[i]);
+    if (status == DPF_OK && s->info->on_fingerprint)
+        status = s->info->on_fingerprint(s, &f, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_fingerprint_hex(&f, hex);
+    printf("%s %s\n", s->info->kind == DPF_SINK ? "text" : "stream", hex);
+    return DPF_OK;
+}
+
+/* ------------------------------------------------------------------- provenance */
+
+static enum dpf_status pack_option(msgpack_packer *p, const struct dpf_given *g,
+                                   struct dpf_error *e)
+{
+    dpf_pack_string(p, g->option->name);
+    if (g->option->kind == DPF_KIND_FLAG) {
+        msgpack_pack_true(p);
+        return DPF_OK;
+    }
+    if (g->option->kind == DPF_KIND_ENDPOINT) {
+        dpf_pack_string(p, "stream"); /* endpoints differ from run to run */
+        return DPF_OK;
+    }
+    if (g->option->kind != DPF_KIND_FILE) {
+        dpf_pack_string(p, g->value);
+        return DPF_OK;
+    }
+    /* A path says nothing on another machine; the content does. */
+    struct dpf_fingerprint f;
+    char hex[DPF_FINGERPRINT_HEX + 1];
+    char text[sizeof hex + 16];
+    dpf_fingerprint_init(&f);
+    enum dpf_status status = dpf_fingerprint_add_file(&f, g->value, e);
+    dpf_fingerprint_hex(&f, hex);
+    snprintf(text, sizeof text, "blake2b:%s", hex);
+    dpf_pack_string(p, text);
+    return status;
+}
+
+static enum dpf_status add_provenance(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_values *v = &s->out.provenance;
+    msgpack_packer p = dpf_values_packer(v);
+    size_t material = 0;
+    enum dpf_status status = DPF_OK;
+    for (size_t i = 0; i < s->parsed.given_count; i++)
+        material += !(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL);
+    msgpack_pack_map(&p, s->argument_count ? 4 : 3);
+    dpf_pack_string(&p, "stage");
+    dpf_pack_string(&p, s->info->name);
+    dpf_pack_string(&p, "version");
+    dpf_pack_string(&p, DPF_VERSION);
+    dpf_pack_string(&p, "options");
+    msgpack_pack_map(&p, material);
+    for (size_t i = 0; status == DPF_OK && i < s->parsed.given_count; i++)
+        if (!(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL))
+            status = pack_option(&p, &s->parsed.given[i], e);
+    if (s->argument_count) {
+        dpf_pack_string(&p, "arguments");
+        msgpack_pack_array(&p, s->argument_count);
+        for (size_t i = 0; i < s->argument_count; i++)
+            dpf_pack_string(&p, dpf_path_base(s->arguments[i]));
+    }
+    v->count++;
+    return status;
+}
+
+/* ---------------------------------------------------------------------- output */
+
+static enum dpf_status open_outputs(struct dpf_stage *s, struct dpf_error *e)
+{
+    static const char *const standard[] = {"-"};
+    const char *const *names = common.outputs.count ? common.outputs.items : standard;
+    size_t count = common.outputs.count ? common.outputs.count : 1;
+    struct dpf_endpoint_options options = endpoint_options();
+    struct dpf_channel **channels = dpf_calloc(count, sizeof *channels);
+    if (!channels)
+        return dpf_fail_memory(e);
+    enum dpf_status status = dpf_stream_writer_init(&s->writer, channels, 0, e);
+    for (size_t i = 0; status == DPF_OK && i < count; i++) {
+        status = dpf_channel_open(names[i], DPF_WRITE, &options, &channels[i], e);
+        s->writer.channel_count += status == DPF_OK;
+    }
+    return status;
+}
+
+static void report(struct dpf_stage *s)
+{
+    struct dpf_counters now = {
+        .records = s->info->kind == DPF_SINK ? s->records_in : s->writer.records,
+        .total = s->info->kind == DPF_SINK  ? s->in.records
+                 : s->out.has_records ? s->out.records
+                                      : 0,
+        .bytes = s->info->kind == DPF_SINK ? s->bytes_in : s->writer.bytes};
+    dpf_progress_update(s->progress, &now);
+}
+
+enum dpf_status dpf_stage_begin(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status = add_provenance(s, e);
+    if (status != DPF_OK)
+        return status;
+    return dpf_stream_write_header(&s->writer, &s->out, e);
+}
+
+enum dpf_status dpf_stage_emit(struct dpf_stage *s, const struct dpf_batch *b,
+                               struct dpf_error *e)
+{
+    if (b->rows == 0)
+        return DPF_OK;
+    enum dpf_status status = dpf_stream_write_batch(&s->writer, b, e);
+    report(s);
+    return status;
+}
+
+/* ----------------------------------------------------------------------- input */
+
+struct input {
+    struct dpf_stream_reader *readers;
+    size_t count;
+};
+
+static void close_input(struct input *in)
+{
+    for (size_t i = 0; i < in->count; i++)
+        dpf_stream_reader_release(&in->readers[i]);
+    free(in->readers);
+    *in = (struct input){0};
+}
+
+static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
+                                  struct dpf_error *e)
+{
+    static const char *const standard[] = {"-"};
+    const char *const *names = common.inputs.count ? common.inputs.items : standard;
+    size_t count = common.inputs.count ? common.inputs.count : 1;
+    struct dpf_endpoint_options options = endpoint_options();
+    enum dpf_status status = DPF_OK;
+    *in = (struct input){.readers = dpf_calloc(count, sizeof *in->readers)};
+    if (!in->readers)
+        return dpf_fail_memory(e);
+    for (size_t i = 0; status == DPF_OK && i < count; i++) {
+        struct dpf_channel *channel;
+        status = dpf_channel_open(names[i], DPF_READ, &options, &channel, e);
+        if (status != DPF_OK)
+            break;
+        status = dpf_stream_reader_open(&in->readers[i], channel, e);
+        if (status != DPF_OK)
+            break;
+        in->count++;
+        status = i ? dpf_header_merge(&s->in, &in->readers[i].header, e)
+                   : dpf_header_copy(&s->in, &in->readers[i].header, e);
+    }
+    return status;
+}
+
+static enum dpf_status take_item(struct dpf_stage *s, struct dpf_stream_reader *r,
+                                 enum dpf_item item, struct dpf_error *e)
+{
+    const struct dpf_stage_info *info = s->info;
+    enum dpf_status status = DPF_OK;
+    s->frames_in++;
+    s->bytes_in += r->frame.size;
+    if (item == DPF_ITEM_BATCH) {
+        s->records_in += r->batch.rows;
+        if (info->on_batch)
+            status = info->on_batch(s, &r->batch, e);
+        if (status == DPF_OK && info->kind == DPF_FILTER && !s->out_deferred)
+            status = dpf_stage_emit(s, &r->batch, e);
+    } else {
+        if (info->on_other)
+            status = info->on_other(s, r->object, e);
+        if (status == DPF_OK && info->kind == DPF_FILTER && !s->out_deferred)
+            status = dpf_stream_write_frame(&s->writer, &r->frame, e);
+    }
+    report(s);
+    return status;
+}
+
+static enum dpf_status read_all(struct dpf_stage *s, struct input *in,
+                                struct dpf_error *e)
+{
+    for (size_t i = 0; i < in->count; i++) {
+        enum dpf_item item = DPF_ITEM_END;
+        do {
+            enum dpf_status status = dpf_stream_reader_next(&in->readers[i], &item, e);
+            if (status == DPF_OK && item != DPF_ITEM_END)
+                status = take_item(s, &in->readers[i], item, e);
+            if (status != DPF_OK)
+                return status;
+        } while (item != DPF_ITEM_END);
+        snprintf(s->digest_in, sizeof s->digest_in, "%s", in->readers[i].digest);
+    }
+    return DPF_OK;
+}
+
+/* ------------------------------------------------------------ the kinds of stage */
+
+static enum dpf_status run_source(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_stage_info *info = s->info;
+    enum dpf_status status = open_outputs(s, e);
+    if (status == DPF_OK)
+        status = info->on_open(s, e);
+    if (status == DPF_OK)
+        status = dpf_stage_begin(s, e);
+    bool more = true;
+    while (status == DPF_OK && more) {
+        struct dpf_batch b = {0};
+        status = dpf_stop_requested()
+                     ? dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
+                                           dpf_stop_signal())
+                     : info->on_produce(s, &b, e);
+        more = b.rows > 0;
+        if (status == DPF_OK)
+            status = dpf_stage_emit(s, &b, e);
+        dpf_batch_release(&b);
+    }
+    if (status == DPF_OK && info->on_close)
+        status = info->on_close(s, e);
+    if (status == DPF_OK)
+        status = dpf_stream_writer_finish(&s->writer, e);
+    return status;
+}
+
+static enum dpf_status run_filter(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_stage_info *info = s->info;
+    struct input in = {0};
+    enum dpf_status status = open_outputs(s, e);
+    if (status == DPF_OK)
+        status = open_input(s, &in, e);
+    if (status == DPF_OK)
+        status = dpf_header_copy(&s->out, &s->in, e);
+    if (status == DPF_OK && info->on_open)
+        status = info->on_open(s, e);
+    if (status == DPF_OK && !s->out_deferred)
+        status = dpf_stage_begin(s, e);
+    if (status == DPF_OK)
+        status = read_all(s, &in, e);
+    if (status == DPF_OK && info->on_close)
+        status = info->on_close(s, e);
+    if (status == DPF_OK)
+        status = dpf_stream_writer_finish(&s->writer, e);
+    close_input(&in);
+    return status;
+}
+
+/* Text goes to standard output or, whole or not at all, to one file. */
+static enum dpf_status run_sink(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_stage_info *info = s->info;
+    struct input in = {0};
+    struct dpf_outfile file = {.fd = -1};
+    enum dpf_status status = DPF_OK;
+    s->text = stdout;
+    bool to_file = common.outputs.count == 1 && strcmp(common.outputs.items[0], "-") != 0;
+    if (common.outputs.count > 1)
+        status = dpf_fail(e, DPF_USAGE, "text goes to one --output");
+    if (status == DPF_OK && to_file) {
+        status = dpf_outfile_open(&file, common.outputs.items[0], e);
+        if (status == DPF_OK && !(s->text = fdopen(dup(file.fd), "w")))
+            status = dpf_fail_memory(e);
+    }
+    if (status == DPF_OK)
+        status = open_input(s, &in, e);
+    if (status == DPF_OK && info->on_open)
+        status = info->on_open(s, e);
+    if (status == DPF_OK)
+        status = read_all(s, &in, e);
+    if (status == DPF_OK && info->on_close)
+        status = info->on_close(s, e);
+    if (s->text && (fflush(s->text) != 0 || ferror(s->text)) && status == DPF_OK)
+        status = dpf_fail_errno(e, "cannot write '%s'",
+                                to_file ? file.path : "standard output");
+    if (to_file && s->text)
+        fclose(s->text);
+    if (status == DPF_OK && to_file)
+        status = dpf_outfile_commit(&file, e);
+    dpf_outfile_abort(&file);
+    close_input(&in);
+    return status;
+}
+
+static enum dpf_status run_program(struct dpf_stage *s, struct dpf_error *e)
+{
+    s->text = stdout;
+    enum dpf_status status = s->info->on_run(s, e);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == DPF_OK)
+        status = dpf_fail_errno(e, "cannot write 'standard output'");
+    return status;
+}
+
+/* ------------------------------------------------------------------------- main */
+
+/* Under mpirun every process of the job has to join, even one that reads and writes
+ * only files. */
+static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
+{
+    const char *transport = getenv("DPFLOW_TRANSPORT");
+    bool wanted = transport && strcmp(transport, "mpi") == 0;
+    size_t count = 0;
+    char **endpoints = dpf_calloc(
+        common.inputs.count + common.outputs.count + s->parsed.given_count,
+        sizeof *endpoints);
+    if (!endpoints)
+        return dpf_fail_memory(e);
+    for (size_t i = 0; i < common.inputs.count; i++)
+        if (dpf_starts_with(common.inputs.items[i], "mpi:"))
+            endpoints[count++] = dpf_format("r%s", common.inputs.items[i]);
+    for (size_t i = 0; i < common.outputs.count; i++)
+        if (dpf_starts_with(common.outputs.items[i], "mpi:"))
+            endpoints[count++] = dpf_format("w%s", common.outputs.items[i]);
+    for (size_t i = 0; i < s->parsed.given_count; i++)
+        if (s->parsed.given[i].option->kind == DPF_KIND_ENDPOINT &&
+            dpf_starts_with(s->parsed.given[i].value, "mpi:"))
+            endpoints[count++] = dpf_format("r%s", s->parsed.given[i].value);
+    enum dpf_status status = DPF_OK;
+    const struct dpf_plugin *plugin;
+    if (wanted || count) {
+        status = dpf_plugin_load("mpi", &plugin, e);
+        if (status == DPF_OK)
+            status = plugin->join((const char *const *)endpoints, count, e);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(endpoints[i]);
+    free(endpoints);
+    return status;
+}
+
+static enum dpf_status check_arguments(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_stage_info *info = s->info;
+    if (s->argument_count > info->max_arguments)
+        return dpf_fail(e, DPF_USAGE, "unexpected argument '%s'",
+                        s->arguments[info->max_arguments]);
+    if (s->argument_count < info->min_arguments)
+        return dpf_fail(e, DPF_USAGE, "%s is missing", info->arguments);
+    for (const struct dpf_option *o = info->options; o && o->kind != DPF_KIND_END; o++)
+        if ((o->flags & DPF_OPTION_REQUIRED) && !dpf_option_given(&s->parsed, o->name))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' is required", o->name);
+    return info->on_options ? info->on_options(s, e) : DPF_OK;
+}
+
+static enum dpf_status run(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status = join_job(s, e);
+    if (status != DPF_OK)
+        return status;
+    switch (s->info->kind) {
+    case DPF_SOURCE:
+        return run_source(s, e);
+    case DPF_FILTER:
+        return run_filter(s, e);
+    case DPF_SINK:
+        return run_sink(s, e);
+    case DPF_PROGRAM:
+        return run_program(s, e);
+    }
+    return DPF_OK;
+}
+
+/* --help and its like: true if one was asked for. */
+static bool answer(const struct dpf_stage_info *info)
+{
+    struct dpf_text out = {0};
+    if (common.help) {
+        dpf_stage_help(info, common_options, &out);
+    } else if (common.version) {
+        dpf_text_addf(&out, "dpflow %s %s\n", info->name, DPF_VERSION);
+    } else if (common.man) {
+        dpf_stage_man(info, common_options, &out);
+    } else if (common.completion) {
+        dpf_options_completion(info->options ? info->options : no_options, &out);
+        dpf_options_completion(common_options, &out);
+    } else {
+        return false;
+    }
+    fputs(dpf_text_get(&out), stdout);
+    dpf_text_release(&out);
+    return true;
+}
+
+static void finish(struct dpf_stage *s, struct dpf_error *e)
+{
+    if (e->status != DPF_OK) {
+        dpf_stream_writer_fail(&s->writer);
+        fprintf(stderr, "%s: %s\n", s->info->name, e->message);
+    }
+    struct dpf_counters now = {
+        .records = s->info->kind == DPF_SINK ? s->records_in : s->writer.records,
+        .bytes = s->info->kind == DPF_SINK ? s->bytes_in : s->writer.bytes};
+    dpf_progress_finish(&s->progress, &now, e);
+    dpf_stream_writer_release(&s->writer);
+    if (s->info->on_release)
+        s->info->on_release(s);
+    dpf_header_release(&s->in);
+    dpf_header_release(&s->out);
+    dpf_parsed_release(&s->parsed);
+    dpf_cleanup_all();
+}
+
+int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
+{
+    struct dpf_stage s = {.info = info};
+    struct dpf_error e = {.status = DPF_OK};
+    const struct dpf_option *tables[] = {info->options ? info->options : no_options,
+                                         common_options, NULL};
+    dpf_signals_install();
+    dpf_log_set_sink(print_notice, &s);
+    s.progress = dpf_progress_new();
+    e.status = dpf_options_parse(tables, argc, argv, &s.parsed, &e);
+    s.arguments = s.parsed.args;
+    s.argument_count = s.parsed.arg_count;
+    if (e.status == DPF_OK && !answer(info)) {
+        e.status = check_arguments(&s, &e);
+        if (e.status == DPF_OK && common.fingerprint)
+            e.status = print_fingerprint(&s, &e);
+        else if (e.status == DPF_OK)
+            e.status = run(&s, &e);
+    }
+    enum dpf_status status = e.status;
+    finish(&s, &e);
+    if (fflush(stdout) != 0 && status == DPF_OK)
+        status = DPF_SYSTEM;
+    if (dpf_plugin_loaded())
+        dpf_plugin_loaded()->leave(status);
+    /* A stop by signal is reported as such, so that shells and runners can tell. */
+    if (status != DPF_OK && dpf_stop_requested()) {
+        signal(dpf_stop_signal(), SIG_DFL);
+        raise(dpf_stop_signal());
+    }
+    return (int)status;
+}

@@ -101,8 +101,7 @@ static enum dpf_status cifar_init(struct dpf_source **take, struct dpf_error *e)
     if (!s)
         return dpf_fail_memory(e);
     s->source.ops = &ops;
-    struct dpf_field *x =
-        dpf_header_add_field(&s->source.header, "x", DPF_U8, &picture);
+    struct dpf_field *x = dpf_header_add_field(&s->source.header, "x", DPF_U8, &picture);
     dpf_header_add_field(&s->source.header, "y", DPF_U8, &scalar)->classes = CLASSES;
     *take = &s->source;
     enum dpf_status status = dpf_field_set_bounds(x, 0, 255, e);

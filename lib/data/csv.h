@@ -33,7 +33,7 @@ enum dpf_status dpf_csv_open(const char *path, const struct dpf_columns *columns
 /* The same over opened bytes, which are consumed even on failure. */
 enum dpf_status dpf_csv_new(struct dpf_bytes *take_bytes,
                             const struct dpf_columns *columns,
-                            const struct dpf_csv_limits *limits,
-                            struct dpf_source **take, struct dpf_error *e);
+                            const struct dpf_csv_limits *limits, struct dpf_source **take,
+                            struct dpf_error *e);
 
 #endif

@@ -75,8 +75,10 @@ static enum dpf_status read_head(struct dpf_bytes *b, struct idx_head *head,
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' is not an idx file", dpf_bytes_name(b));
     *head = (struct idx_head){.dtype = element_type(magic[2])};
     if (head->dtype == DPF_DTYPE_COUNT)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' has the idx type 0x%02x, not u8, i32, "
-                        "f32 or f64", dpf_bytes_name(b), magic[2]);
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "'%s' has the idx type 0x%02x, not u8, i32, "
+                        "f32 or f64",
+                        dpf_bytes_name(b), magic[2]);
     if (magic[3] == 0 || magic[3] > DPF_MAX_RANK)
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' has %d dimensions, not 1 to %d",
                         dpf_bytes_name(b), magic[3], DPF_MAX_RANK);

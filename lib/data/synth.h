@@ -3,8 +3,8 @@
  * volumes like brain-tumour MRI. They describe nobody (datasets/SYNTHETIC.md says what is
  * behind them).
  *
- * Record i is a function of the seed and i alone: not of the count, the size of a batch or
- * the order of reading. `first` is the index of the first record, so a training set of
+ * Record i is a function of the seed and i alone: not of the count, the size of a batch
+ * or the order of reading. `first` is the index of the first record, so a training set of
  * records 0..59999 and a test set from 60000 on never share one.
  *
  * Digits and volumes use only + - * / and sqrt on doubles, which IEEE 754 rounds exactly,
@@ -113,9 +113,8 @@ dpf_synth_new(uint64_t seed, uint64_t first, uint64_t count,
 }
 
 /* Pass a finished source on, or destroy one whose fields could not be declared. */
-static inline enum dpf_status dpf_synth_give(struct dpf_synth *take_s,
-                                             enum dpf_status status,
-                                             struct dpf_source **take)
+static inline enum dpf_status
+dpf_synth_give(struct dpf_synth *take_s, enum dpf_status status, struct dpf_source **take)
 {
     struct dpf_source *source = &take_s->source;
     if (status == DPF_OK)

@@ -90,8 +90,8 @@ static void draw_person(double *p, struct dpf_seeded *r)
 static void draw_household(double *p, struct dpf_seeded *r)
 {
     double age = p[AGE];
-    double marry = dpf_synth_clamp(.045 * (age - 18), 0, .65) -
-                   .012 * fmax(age - 70, 0) - .10 * p[DISABILITY];
+    double marry = dpf_synth_clamp(.045 * (age - 18), 0, .65) - .012 * fmax(age - 70, 0) -
+                   .10 * p[DISABILITY];
     person_set(p, MARRIED, draw_chance(r, dpf_synth_clamp(marry, 0, 1)));
     double fertile = age < 38 ? (age - 17) / 21 : (62 - age) / 24;
     double mean = (p[MARRIED] ? 1.7 : .45) * dpf_synth_clamp(fertile, 0, 1);
@@ -102,11 +102,16 @@ static void draw_household(double *p, struct dpf_seeded *r)
 
 static void draw_work(double *p, struct dpf_seeded *r)
 {
-    double age = p[AGE], chance = age < 18 ? .30 : age < 65 ? .80 : .42 - .013 * (age - 65);
+    double age = p[AGE], chance = age < 18   ? .30
+                                  : age < 65 ? .80
+                                             : .42 - .013 * (age - 65);
     chance += .012 * (p[EDUCATION] - 12) - .40 * p[DISABILITY] -
               .05 * p[SEX] * fmin(p[CHILDREN], 3);
     bool works = draw_chance(r, dpf_synth_clamp(chance, .01, .97));
-    double hours = 41 - 4 * p[SEX] - (age < 22 ? 14 : age < 65 ? 0 : 9) -
+    double hours = 41 - 4 * p[SEX] -
+                   (age < 22   ? 14
+                    : age < 65 ? 0
+                               : 9) -
                    4 * p[DISABILITY] + 9 * dpf_seeded_normal(r);
     person_set(p, HOURS, works ? fmax(hours, 1) : 0);
 }

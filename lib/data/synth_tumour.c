@@ -1,7 +1,8 @@
-/* Volumes like skull-stripped brain MRI with tumours. A voxel's tissue is decided by smooth
- * shapes (a brain, two ventricles, up to two tumours) whose surfaces are bent by lattice
- * noise; each channel shows the tissues in its own grey levels, under its own uneven
- * field, with noise. Coordinates run over [-1,1] along each axis, whatever the side. */
+/* Volumes like skull-stripped brain MRI with tumours. A voxel's tissue is decided by
+ * smooth shapes (a brain, two ventricles, up to two tumours) whose surfaces are bent by
+ * lattice noise; each channel shows the tissues in its own grey levels, under its own
+ * uneven field, with noise. Coordinates run over [-1,1] along each axis, whatever the
+ * side. */
 #ifdef __clang__ /* GCC knows no such pragma, and -std=c11 means the same to it */
 #pragma STDC FP_CONTRACT OFF
 #endif
@@ -28,7 +29,7 @@ enum tissue { GREY, WHITE, FLUID, EDEMA, NON_ENHANCING, ENHANCING, TISSUES };
 enum { BROAD, FOLDS, BEND, BORDER, UNEVEN, FIELDS = UNEVEN + CHANNELS };
 
 static const int field_nodes[FIELDS] = {
-    [BROAD] = 5,      [FOLDS] = 14,      [BEND] = 8,       [BORDER] = 11,
+    [BROAD] = 5,      [FOLDS] = 14,     [BEND] = 8,       [BORDER] = 11,
     [UNEVEN + 0] = 3, [UNEVEN + 1] = 3, [UNEVEN + 2] = 3, [UNEVEN + 3] = 3,
 };
 
@@ -120,7 +121,7 @@ static void ellipsoid_draw(struct ellipsoid *b, const double centre[3],
     }
 }
 
-/* A place for a tumour: so deep in the brain that its core cannot leave it. */
+/* A tumour whose centre is well inside the brain. */
 static void tumour_draw(struct ellipsoid *b, double size, struct dpf_seeded *r)
 {
     double centre[3], radius[3], square;
@@ -149,7 +150,8 @@ static void anatomy_draw(struct volume *v, struct dpf_seeded *r)
         for (int k = 0; k < 3; k++)
             radius[k] = horn[k] * swell;
         ellipsoid_draw(&v->ventricle[i], centre, radius, .1, r);
-        v->ventricle[i].shape[0][1] = (i ? -.25 : .25) / radius[0]; /* they part in front */
+        v->ventricle[i].shape[0][1] =
+            (i ? -.25 : .25) / radius[0]; /* they part in front */
     }
     v->tumours = chance < .15 ? 0 : chance < .75 ? 1 : 2;
     for (int i = 0; i < v->tumours; i++)
@@ -163,10 +165,11 @@ static double inside(double distance, double surface, double width)
     return dpf_synth_clamp((surface - distance) / width + .5, 0, 1);
 }
 
-/* The shares of the three tumour tissues at a voxel; returns its class. The surfaces of
- * the inner ones stay apart, so the classes are nested: .48 < .58 and .74 < .82. */
-static int tumour_measure(const struct volume *v, const double p[3], double bend,
-                          double border, double share[3])
+/* The shares of the three tumour tissues at a voxel; returns its class. The surfaces stay
+ * apart (.48 < .58 and .74 < .82), and near the surface of the brain the inner tissues
+ * give way first, so the classes are nested and the core never touches the background. */
+static int tumour_measure(const struct volume *v, const double p[3], double depth,
+                          double bend, double border, double share[3])
 {
     int class = 0;
     share[0] = share[1] = share[2] = 0;
@@ -178,8 +181,9 @@ static int tumour_measure(const struct volume *v, const double p[3], double bend
         const double surface[3] = {.91 + .09 * border, .66 + .08 * border,
                                    .40 - .08 * border};
         for (int k = 0; k < 3; k++) {
-            share[k] = fmax(share[k], inside(rho, surface[k], .10));
-            if (rho < surface[k] && class <= k)
+            double pushed = rho + 8 * fmax(.06 * (k + 1) - depth, 0);
+            share[k] = fmax(share[k], inside(pushed, surface[k], .10));
+            if (pushed < surface[k] && class <= k)
                 class = k + 1;
         }
     }
@@ -217,7 +221,7 @@ static int voxel_shade(const struct volume *v, const double p[3], size_t x,
     mix(shade, FLUID, .7 * inside(depth, .03 + .05 * folds, .05));
     double cleft = fabs(p[0] + .03 * broad) + fmax(.45 - fabs(p[1]), 0);
     mix(shade, FLUID, .6 * inside(cleft, .015, .04));
-    int class = tumour_measure(v, p, bend, border, share);
+    int class = tumour_measure(v, p, depth, bend, border, share);
     for (int k = 0; k < 3; k++)
         mix(shade, (enum tissue)(EDEMA + k), share[k]);
     for (int c = 0; c < CHANNELS; c++)
@@ -296,7 +300,8 @@ enum dpf_status dpf_synth_tumour_open(uint64_t seed, uint64_t first, uint64_t co
         return dpf_fail(e, DPF_USAGE, "a volume has 1 to %d channels, not '%llu'",
                         CHANNELS, (unsigned long long)channels);
     if (side < DPF_SYNTH_MIN_SIDE || side > MAX_SIDE)
-        return dpf_fail(e, DPF_USAGE, "the side of a volume is %d to %d voxels, not '%llu'",
+        return dpf_fail(e, DPF_USAGE,
+                        "the side of a volume is %d to %d voxels, not '%llu'",
                         DPF_SYNTH_MIN_SIDE, MAX_SIDE, (unsigned long long)side);
     enum dpf_status status =
         dpf_synth_new(seed, first, count, make_volume, sizeof(struct volume), &s, e);

@@ -445,6 +445,7 @@ static enum dpf_status run_program(struct dpf_stage *s, struct dpf_error *e)
  * only files. */
 static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
 {
+    static const struct dpf_plugin_host host = {dpf_stop_requested, dpf_stop_signal};
     const char *transport = getenv("DPFLOW_TRANSPORT");
     bool wanted = transport && strcmp(transport, "mpi") == 0;
     size_t count = 0;
@@ -468,7 +469,7 @@ static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
     if (wanted || count) {
         status = dpf_plugin_load("mpi", &plugin, e);
         if (status == DPF_OK)
-            status = plugin->join((const char *const *)endpoints, count, e);
+            status = plugin->join(&host, (const char *const *)endpoints, count, e);
     }
     for (size_t i = 0; i < count; i++)
         free(endpoints[i]);
@@ -532,7 +533,10 @@ static bool answer(const struct dpf_stage_info *info)
 static void finish(struct dpf_stage *s, struct dpf_error *e)
 {
     if (e->status != DPF_OK) {
-        dpf_stream_writer_fail(&s->writer);
+        /* Readers learn it at once; an MPI job is taken down as a whole instead, and a
+         * program that was told to stop does not wait for anyone. */
+        if (!dpf_stop_requested() && !dpf_plugin_loaded())
+            dpf_stream_writer_fail(&s->writer);
         fprintf(stderr, "%s: %s\n", s->info->name, e->message);
     }
     struct dpf_counters now = {

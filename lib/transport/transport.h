@@ -55,12 +55,18 @@ enum dpf_status dpf_channel_to_memory(struct dpf_buffer *sink,
 
 /* A plug-in is a shared object that exports `const struct dpf_plugin dpf_plugin`. The
  * scheme "mpi:" is looked for in dpflow-mpi.so beside the stages. */
+/* What a plug-in, which has its own copy of lib/base, must ask the program for. */
+struct dpf_plugin_host {
+    bool (*stop_requested)(void);
+    int (*stop_signal)(void);
+};
 struct dpf_plugin {
     int version; /* DPF_PLUGIN_VERSION */
     struct dpf_transport transport;
     /* Join the job before any endpoint is opened: `endpoints` are all that this process
      * will open, prefixed with 'r' or 'w'. */
-    enum dpf_status (*join)(const char *const *endpoints, size_t count,
+    enum dpf_status (*join)(const struct dpf_plugin_host *host,
+                            const char *const *endpoints, size_t count,
                             struct dpf_error *e);
     /* Leave the job; a failed status takes the whole job down. */
     void (*leave)(enum dpf_status status);

@@ -1,0 +1,211 @@
+# dpflow: differentially private training as a Unix dataflow.
+#
+#   make demo            build, then run the main job on embedded data
+#   make check           build, then run all tests
+#   make                 build everything into build/
+#   make check-sanitize  all tests under AddressSanitizer and UBSan
+#   make check-peers     compare streams with Python's msgpack (throw-away venv)
+#   make bench           speed and memory, as ratios within one run
+#   make fuzz            every parser under libFuzzer, FUZZ_SECONDS each
+#   make man             man pages into build/man
+#   make install         into PREFIX
+#   make format lint     clang-format; the lint tests alone
+#   make clean
+#
+# Knobs (make NAME=value):
+#   BUILD=build          where everything is built
+#   PREFIX=/usr/local    where `make install` puts it; DESTDIR goes in front
+#   CC=cc                the compiler
+#   CFLAGS="-O3 -g"      optimisation and debugging
+#   WERROR=1             warnings are errors; 0 for unknown compilers
+#   SANITIZE=            1: AddressSanitizer and UBSan
+#   NO_INSTALL=          1: never call apt-get, only name what is missing
+#   FUZZ_SECONDS=120     time for each fuzzer
+#   V=                   1: show commands
+
+BUILD        ?= build
+PREFIX       ?= /usr/local
+DESTDIR      ?=
+CFLAGS       ?= -O3 -g
+WERROR       ?= 1
+SANITIZE     ?=
+NO_INSTALL   ?=
+FUZZ_SECONDS ?= 120
+V            ?=
+
+Q := $(if $(V),,@)
+.DEFAULT_GOAL := all
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+# ---------------------------------------------------------------- Debian packages
+# PROBE:PACKAGE[|ALTERNATIVE], a header that tells whether it is there. The names differ
+# between releases of Debian in two cases.
+
+BUILD_NEEDS := msgpack.h:libmsgpack-c-dev|libmsgpack-dev xxhash.h:libxxhash-dev \
+    sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
+    nifti/znzlib.h:libnifti-dev png.h:libpng-dev
+CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev
+MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
+FUZZ_NEEDS  := clang:clang
+
+# $(call need,LIST,required|optional): install what is missing.
+need = $(Q)CC="$(CC)" NO_INSTALL="$(NO_INSTALL)" sh .ci/need $(2) $(1)
+
+# ------------------------------------------------------------------ optional parts
+
+HAVE_MPI  := $(shell command -v mpicc >/dev/null 2>&1 && command -v mpirun >/dev/null 2>&1 && echo 1)
+HAVE_CUDA := $(shell command -v nvcc >/dev/null 2>&1 && echo 1)
+
+# --------------------------------------------------------------------------- flags
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wvla -Wmissing-prototypes -Wshadow \
+    $(if $(filter 1,$(WERROR)),-Werror)
+# -ffp-contract=off: generated data and scaled records are the same on every machine.
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) -fPIC -ffp-contract=off \
+    -Ilib -I$(BUILD)/gen -isystem /usr/include/nifti -MMD -MP $(SANITIZE_FLAGS)
+ifneq ($(SANITIZE),)
+SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
+    -fno-omit-frame-pointer
+endif
+MSGPACK_LIB = $(shell pkg-config --libs msgpack-c 2>/dev/null || echo -lmsgpackc)
+LIBS = $(MSGPACK_LIB) -lxxhash -lsodium -lzmq -lz -llzma -lniftiio -lznz -lpng -lpthread \
+    -ldl -lm
+LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
+
+# --------------------------------------------------------------------------- files
+
+LIB_SOURCES   := $(wildcard lib/*/*.c)
+STAGE_SOURCES := $(filter-out stages/dpflow.c,$(wildcard stages/*.c))
+TEST_SOURCES  := $(wildcard tests/unit/test_*.c)
+LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
+STAGES        := $(STAGE_SOURCES:stages/%.c=$(BUILD)/libexec/dpflow/%)
+TESTS         := $(TEST_SOURCES:tests/unit/%.c=$(BUILD)/tests/%)
+PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
+LIBRARY       := $(BUILD)/lib/libdpflow.a
+
+.PHONY: all build demo check check-run check-sanitize check-peers bench fuzz man install \
+    format lint clean report need-build need-check need-mpi need-fuzz
+
+# Packages first, in a make of its own: probes and rules then see what was installed.
+all: need-build
+	$(Q)$(MAKE) --no-print-directory report build
+
+need-build:
+	$(call need,$(BUILD_NEEDS),required)
+need-check: need-build
+	$(call need,$(CHECK_NEEDS),required)
+need-mpi:
+	$(call need,$(MPI_NEEDS),optional)
+need-fuzz: need-build
+	$(call need,$(FUZZ_NEEDS),required)
+
+report:
+	@printf 'dpflow: %s pipes and files, ZeroMQ   %s MPI   %s CUDA compiler\n' "✓" \
+	    "$(if $(HAVE_MPI),✓,✗)" "$(if $(HAVE_CUDA),✓,✗)"
+
+build: $(BUILD)/bin/dpflow $(STAGES) $(PLUGINS)
+
+$(BUILD)/gen/stages.inc: stages/stages.list
+	@mkdir -p $(@D)
+	$(Q)awk '!/^#/ && NF > 2 { name = $$1; spends = $$2 == "yes" ? "true" : "false"; \
+	    $$1 = $$2 = ""; sub(/^ +/, ""); \
+	    printf "    {\"%s\", %s, \"%s\"},\n", name, spends, $$0 }' $< > $@
+
+$(BUILD)/obj/lib/pipeline/stages.o: $(BUILD)/gen/stages.inc
+$(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  CC    $<")
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(LIBRARY): $(LIB_OBJECTS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/libexec/dpflow/%: $(BUILD)/obj/stages/%.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(LINK) $< $(LIBRARY) $(LIBS) -o $@
+
+$(BUILD)/bin/dpflow: $(BUILD)/obj/stages/dpflow.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(LINK) $< $(LIBRARY) $(LIBS) -o $@
+
+$(BUILD)/libexec/dpflow/dpflow-mpi.so: cluster/mpi.c $(LIBRARY)
+	@mkdir -p $(@D) $(BUILD)/obj/cluster
+	$(if $(Q),@echo "  MPICC $@")
+	$(Q)OMPI_CC="$(CC)" mpicc $(filter-out -Wpedantic -MMD -MP,$(ALL_CFLAGS)) -shared \
+	    $< -Wl,--exclude-libs,ALL $(LIBRARY) $(LIBS) -o $@
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/tests/unit/harness.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+# ------------------------------------------------------------------------ main job
+
+demo: all
+	$(Q)$(BUILD)/bin/dpflow run pipelines/first-look.pipe --dir $(BUILD)/demo
+	@cat $(BUILD)/demo/statistics.txt
+	@echo
+	@echo "Look at  $(BUILD)/demo/pictures/x.png   the digits, a row for each class"
+	@echo "         $(BUILD)/demo/*.mp             every named stream: dpflow inspect -i FILE"
+	@echo "         pipelines/first-look.pipe     what ran"
+
+# --------------------------------------------------------------------------- tests
+
+check: need-check need-mpi
+	$(Q)$(MAKE) --no-print-directory report build check-run
+
+check-run: $(TESTS) build
+	$(Q)BUILD="$(BUILD)" bash tests/run
+
+check-sanitize: need-check need-mpi
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize SANITIZE=1 CFLAGS="-O1 -g" \
+	    build check-run
+
+check-peers: all
+	$(Q)BUILD="$(BUILD)" bash tests/bench/peers/check
+
+bench: all need-mpi
+	$(Q)$(MAKE) --no-print-directory build
+	$(Q)BUILD="$(BUILD)" bash tests/bench/run
+
+fuzz: need-fuzz
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/gen/stages.inc
+	$(Q)BUILD="$(BUILD)" FUZZ_SECONDS="$(FUZZ_SECONDS)" LIBS="$(LIBS)" bash tests/fuzz/run
+
+lint:
+	$(Q)BUILD="$(BUILD)" bash tests/run lint
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+# ------------------------------------------------------------- man pages, installation
+
+man: all
+	@mkdir -p $(BUILD)/man
+	$(Q)for stage in $(notdir $(STAGES)); do \
+	    $(BUILD)/libexec/dpflow/$$stage --dump-man > $(BUILD)/man/dpflow-$$stage.1 || exit 1; \
+	done
+	@echo "man pages are in $(BUILD)/man"
+
+install: man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/dpflow \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/dpflow/pipelines \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install $(BUILD)/bin/dpflow $(DESTDIR)$(PREFIX)/bin/
+	install $(STAGES) $(wildcard $(BUILD)/libexec/dpflow/*.so) \
+	    $(DESTDIR)$(PREFIX)/libexec/dpflow/
+	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 pipelines/*.pipe $(DESTDIR)$(PREFIX)/share/dpflow/pipelines/
+	$(BUILD)/bin/dpflow completion bash \
+	    > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dpflow
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,294 @@
+#include "data/catalog.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/cifar.h"
+#include "data/csv.h"
+#include "data/idx.h"
+#include "data/nifti.h"
+#include "data/npy.h"
+#include "data/synth.h"
+#include "options/options.h"
+
+#include "base/banned.h"
+
+enum { MAX_FILES = 4096, CIFAR_BATCHES = 5 };
+
+/* Records of test splits of generated data start here, far from any training set. */
+static const uint64_t synth_test_first = 1ull << 40;
+
+enum set_kind { SET_DIGITS, SET_IDX, SET_CIFAR, SET_DRAWN, SET_CENSUS, SET_TUMOUR };
+
+static const struct data_set {
+    const char *name;
+    enum set_kind kind;
+    uint64_t train_count, test_count; /* generators: defaults */
+} data_sets[] = {
+    {"digits", SET_DIGITS, 0, 0},         {"mnist", SET_IDX, 0, 0},
+    {"fashion-mnist", SET_IDX, 0, 0},     {"cifar-10", SET_CIFAR, 0, 0},
+    {"synth-digits", SET_DRAWN, 10000, 2000}, {"synth-census", SET_CENSUS, 10000, 2000},
+    {"synth-tumour", SET_TUMOUR, 40, 8},
+};
+
+const char *dpf_catalog_help(void)
+{
+    return "data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist, cifar-10 "
+           "(datasets/fetch gets them), synth-digits, synth-census, synth-tumour "
+           "(generated); each with :train or :test (digits also :all). Files: idx, "
+           "CIFAR-10 binary, CSV, .npy, .npz, .nii, also as .gz or .xz.";
+}
+
+/* ------------------------------------------------------------- files of data sets */
+
+struct file_list {
+    char *paths[MAX_FILES];
+    size_t count;
+};
+
+static void file_list_release(struct file_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->paths[i]);
+    l->count = 0;
+}
+
+/* DIR/SET/NAME as it is, .gz or .xz. */
+static char *find_in(const char *dir, const char *set, const char *name)
+{
+    static const char *const endings[] = {"", ".gz", ".xz"};
+    for (size_t i = 0; dir && i < sizeof endings / sizeof *endings; i++) {
+        char *path = dpf_format("%s/%s/%s%s", dir, set, name, endings[i]);
+        if (path && dpf_is_file(path))
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+/* The places where data sets lie, in order. heap strings; NULL entries are skipped. */
+enum { PLACES = 5 };
+static void list_places(const char *data_dir, char *places[PLACES])
+{
+    const char *env = getenv("DPFLOW_DATA"), *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    char *program = dpf_program_dir();
+    places[0] = data_dir ? dpf_strdup(data_dir) : NULL;
+    places[1] = env && *env ? dpf_strdup(env) : NULL;
+    places[2] = dpf_strdup("datasets/data");
+    /* beside a source tree that was built in place */
+    places[3] = program ? dpf_format("%s/../../../datasets/data", program) : NULL;
+    places[4] = cache && *cache ? dpf_format("%s/dpflow", cache)
+                : home          ? dpf_format("%s/.cache/dpflow", home)
+                                : NULL;
+    free(program);
+}
+
+static char *find_file(const char *data_dir, const char *set, const char *name)
+{
+    char *places[PLACES], *found = NULL;
+    list_places(data_dir, places);
+    for (int i = 0; i < PLACES; i++) {
+        if (!found)
+            found = find_in(places[i], set, name);
+        free(places[i]);
+    }
+    return found;
+}
+
+static enum dpf_status missing(const char *set, struct dpf_error *e)
+{
+    return dpf_fail(e, DPF_UNAVAILABLE,
+                    "data set '%s' is not on this machine: run 'datasets/fetch %s', or "
+                    "say where it is with --data-dir or $DPFLOW_DATA",
+                    set, set);
+}
+
+/* The files of a named set: idx images then labels, or the CIFAR batches that are here. */
+static enum dpf_status list_files(const struct data_set *set, const char *data_dir,
+                                  bool train, struct file_list *l, struct dpf_error *e)
+{
+    if (set->kind == SET_IDX) {
+        const char *stem = train ? "train" : "t10k";
+        static const char *const parts[] = {"images-idx3-ubyte", "labels-idx1-ubyte"};
+        for (int i = 0; i < 2; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s-%s", stem, parts[i]);
+            if (!(l->paths[l->count] = find_file(data_dir, set->name, name)))
+                return missing(set->name, e);
+            l->count++;
+        }
+    } else if (set->kind == SET_CIFAR) {
+        for (int i = 1; i <= (train ? CIFAR_BATCHES : 1); i++) {
+            char name[64];
+            snprintf(name, sizeof name, train ? "data_batch_%d.bin" : "test_batch.bin", i);
+            if ((l->paths[l->count] = find_file(data_dir, set->name, name)))
+                l->count++;
+        }
+        if (l->count == 0)
+            return missing(set->name, e);
+        if (train && l->count < CIFAR_BATCHES)
+            dpf_notice("only %zu of the %d training batches of '%s' are here", l->count,
+                       CIFAR_BATCHES, set->name);
+    }
+    return DPF_OK;
+}
+
+/* ------------------------------------------------------------------- named sets */
+
+static const struct data_set *find_set(const char *name, bool *train, bool *test,
+                                       struct dpf_error *e)
+{
+    size_t size = strcspn(name, ":");
+    const char *split = name[size] ? name + size + 1 : NULL;
+    const char *names[sizeof data_sets / sizeof *data_sets + 1] = {NULL};
+    for (size_t i = 0; i < sizeof data_sets / sizeof *data_sets; i++) {
+        const struct data_set *set = &data_sets[i];
+        names[i] = set->name;
+        if (strlen(set->name) != size || memcmp(set->name, name, size) != 0)
+            continue;
+        *train = split && strcmp(split, "train") == 0;
+        *test = split && strcmp(split, "test") == 0;
+        if (set->kind == SET_DIGITS && split && strcmp(split, "all") == 0)
+            *train = *test = true;
+        if (*train || *test)
+            return set;
+        dpf_fail(e, DPF_USAGE, "say which part of '%s': '%s:train' or '%s:test'",
+                 set->name, set->name, set->name);
+        return NULL;
+    }
+    char bare[64];
+    snprintf(bare, sizeof bare, "%.*s", (int)(size < 63 ? size : 63), name);
+    const char *near = dpf_nearest_name(bare, names);
+    if (near)
+        dpf_fail(e, DPF_USAGE, "there is no file or data set '%s' (did you mean '%s'?)",
+                 name, near);
+    else
+        dpf_fail(e, DPF_USAGE, "there is no file or data set '%s'", name);
+    return NULL;
+}
+
+static enum dpf_status open_set(const struct dpf_load_request *q,
+                                const struct data_set *set, bool train, bool test,
+                                struct dpf_source **take, struct dpf_error *e)
+{
+    struct file_list files = {.count = 0};
+    uint64_t first = train ? 0 : synth_test_first;
+    uint64_t count = q->count ? q->count : train ? set->train_count : set->test_count;
+    enum dpf_status status = list_files(set, q->data_dir, train, &files, e);
+    if (status == DPF_OK) {
+        switch (set->kind) {
+        case SET_DIGITS:
+            status = dpf_digits_open(train, test, take, e);
+            break;
+        case SET_IDX:
+            status = dpf_idx_open(files.paths[0], files.paths[1], 10, take, e);
+            break;
+        case SET_CIFAR:
+            status = dpf_cifar_open((const char *const *)files.paths, files.count, take, e);
+            break;
+        case SET_DRAWN:
+            status = dpf_synth_digits_open(q->seed, first, count, take, e);
+            break;
+        case SET_CENSUS:
+            status = dpf_synth_census_open(q->seed, first, count, take, e);
+            break;
+        case SET_TUMOUR:
+            status = dpf_synth_tumour_open(q->seed, first, count,
+                                           q->channels ? q->channels : 4,
+                                           q->side ? q->side : 64, take, e);
+            break;
+        }
+    }
+    file_list_release(&files);
+    return status;
+}
+
+/* ------------------------------------------------------------------------ files */
+
+static const char *format_of(const char *path)
+{
+    static const struct {
+        const char *ending, *format;
+    } endings[] = {{".csv", "csv"},    {".data", "csv"},    {".npy", "npy"},
+                   {".npz", "npy"},    {".nii", "nifti"},   {".bin", "cifar"},
+                   {"-ubyte", "idx"},  {".idx", "idx"},     {".tsv", "csv"}};
+    size_t size = strlen(path);
+    if (dpf_ends_with(path, ".gz") || dpf_ends_with(path, ".xz"))
+        size -= 3;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(endings[i].ending);
+        if (size >= n && memcmp(path + size - n, endings[i].ending, n) == 0)
+            return endings[i].format;
+    }
+    return NULL;
+}
+
+static enum dpf_status open_files(const struct dpf_load_request *q,
+                                  struct dpf_source **take, struct dpf_error *e)
+{
+    const char *format = q->format ? q->format : format_of(q->names[0]);
+    if (!format)
+        return dpf_fail(e, DPF_USAGE,
+                        "cannot tell the format of '%s' by its name: give --format",
+                        q->names[0]);
+    bool many = strcmp(format, "cifar") == 0 || strcmp(format, "nifti") == 0;
+    if (q->name_count > 1 && !many)
+        return dpf_fail(e, DPF_USAGE, "format %s takes one file", format);
+    if (strcmp(format, "idx") == 0)
+        return dpf_idx_open(q->names[0], q->label_count ? q->labels[0] : NULL, q->classes,
+                            take, e);
+    if (strcmp(format, "cifar") == 0)
+        return dpf_cifar_open(q->names, q->name_count, take, e);
+    if (strcmp(format, "csv") == 0)
+        return dpf_csv_open(q->names[0], q->columns, NULL, take, e);
+    if (strcmp(format, "npy") == 0)
+        return dpf_npy_open(q->names[0], q->classes, take, e);
+    if (q->label_count && q->label_count != q->name_count)
+        return dpf_fail(e, DPF_USAGE, "%zu volumes need as many masks, not %zu",
+                        q->name_count, q->label_count);
+    return dpf_nifti_open(q->names, q->name_count, q->label_count ? q->labels : NULL,
+                          q->classes, take, e);
+}
+
+enum dpf_status dpf_catalog_open(const struct dpf_load_request *q,
+                                 struct dpf_source **take, struct dpf_error *e)
+{
+    bool train, test;
+    if (q->format || dpf_is_file(q->names[0]))
+        return open_files(q, take, e);
+    const struct data_set *set = find_set(q->names[0], &train, &test, e);
+    if (!set)
+        return DPF_USAGE;
+    if (q->name_count > 1)
+        return dpf_fail(e, DPF_USAGE, "load one data set at a time");
+    return open_set(q, set, train, test, take, e);
+}
+
+enum dpf_status dpf_catalog_fingerprint(const struct dpf_load_request *q,
+                                        struct dpf_fingerprint *f, struct dpf_error *e)
+{
+    bool train, test;
+    enum dpf_status status = DPF_OK;
+    if (q->format || dpf_is_file(q->names[0])) {
+        for (size_t i = 0; status == DPF_OK && i < q->name_count; i++)
+            status = dpf_fingerprint_add_file(f, q->names[i], e);
+        for (size_t i = 0; status == DPF_OK && i < q->label_count; i++)
+            status = dpf_fingerprint_add_file(f, q->labels[i], e);
+        return status;
+    }
+    const struct data_set *set = find_set(q->names[0], &train, &test, e);
+    if (!set)
+        return DPF_USAGE;
+    struct file_list files = {.count = 0};
+    status = list_files(set, q->data_dir, train, &files, e);
+    for (size_t i = 0; status == DPF_OK && i < files.count; i++)
+        status = dpf_fingerprint_add_file(f, files.paths[i], e);
+    file_list_release(&files);
+    return status;
+}

@@ -1,0 +1,258 @@
+#include "data/scale.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#include "base/banned.h"
+
+/* The compiler vectorises these loops; the widest set the machine has is chosen when the
+ * program is loaded. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                   \
+    !defined(__SANITIZE_ADDRESS__)
+#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define VECTORISED
+#endif
+
+static bool scale_alloc(struct dpf_scale *s, size_t count)
+{
+    *s = (struct dpf_scale){.count = count};
+    s->offset = dpf_calloc(count, sizeof *s->offset);
+    s->factor = dpf_calloc(count, sizeof *s->factor);
+    return s->offset && s->factor;
+}
+
+enum dpf_status dpf_scale_from_bounds(struct dpf_scale *s, const double *lo,
+                                      const double *hi, size_t count, bool both_signs,
+                                      struct dpf_error *e)
+{
+    if (!scale_alloc(s, count)) {
+        dpf_scale_release(s);
+        return dpf_fail_memory(e);
+    }
+    s->clip = true;
+    s->lo = both_signs ? -1 : 0;
+    s->hi = 1;
+    for (size_t i = 0; i < count; i++) {
+        s->offset[i] = (float)(both_signs ? lo[i] + (hi[i] - lo[i]) / 2 : lo[i]);
+        s->factor[i] = hi[i] > lo[i] ? (float)((both_signs ? 2 : 1) / (hi[i] - lo[i])) : 0;
+    }
+    return DPF_OK;
+}
+
+enum dpf_status dpf_scale_from_moments(struct dpf_scale *s, const double *mean,
+                                       const double *deviation, size_t count,
+                                       struct dpf_error *e)
+{
+    if (!scale_alloc(s, count)) {
+        dpf_scale_release(s);
+        return dpf_fail_memory(e);
+    }
+    for (size_t i = 0; i < count; i++) {
+        s->offset[i] = (float)mean[i];
+        s->factor[i] = deviation[i] > 0 ? (float)(1 / deviation[i]) : 0;
+    }
+    return DPF_OK;
+}
+
+void dpf_scale_release(struct dpf_scale *s)
+{
+    free(s->offset);
+    free(s->factor);
+    *s = (struct dpf_scale){0};
+}
+
+/* Non-zero if any of n floats is infinite or not a number: its exponent is all ones. */
+VECTORISED
+static uint32_t any_not_finite(const float *x, size_t n)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bad |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
+    }
+    return bad;
+}
+
+/* Returns how many were clipped (n is small enough for 32 bits). */
+VECTORISED
+static uint32_t affine_clip(float *x, size_t n, float offset, float factor, float lo,
+                            float hi)
+{
+    uint32_t clipped = 0;
+    for (size_t i = 0; i < n; i++) {
+        float v = (x[i] - offset) * factor;
+        float w = v < lo ? lo : v;
+        w = w > hi ? hi : w;
+        clipped += (uint32_t)(v != w);
+        x[i] = w;
+    }
+    return clipped;
+}
+
+VECTORISED
+static void affine(float *x, size_t n, float offset, float factor)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (x[i] - offset) * factor;
+}
+
+/* The same with one offset and factor a feature. */
+VECTORISED
+static uint32_t affine_clip_each(float *x, size_t n, const float *offset,
+                                 const float *factor, float lo, float hi)
+{
+    uint32_t clipped = 0;
+    for (size_t i = 0; i < n; i++) {
+        float v = (x[i] - offset[i]) * factor[i];
+        float w = v < lo ? lo : v;
+        w = w > hi ? hi : w;
+        clipped += (uint32_t)(v != w);
+        x[i] = w;
+    }
+    return clipped;
+}
+
+VECTORISED
+static void affine_each(float *x, size_t n, const float *offset, const float *factor)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (x[i] - offset[i]) * factor[i];
+}
+
+static enum dpf_status require_finite(const struct dpf_tensor *x, struct dpf_error *e)
+{
+    if (any_not_finite(x->data, x->bytes / sizeof(float)))
+        return dpf_fail(e, DPF_BAD_STREAM, "a value is not finite");
+    return DPF_OK;
+}
+
+enum dpf_status dpf_scale_apply(const struct dpf_scale *s, struct dpf_tensor *x,
+                                uint64_t *clipped, struct dpf_error *e)
+{
+    float *values = x->data;
+    size_t n = x->bytes / sizeof(float);
+    enum dpf_status status = require_finite(x, e);
+    if (status != DPF_OK)
+        return status;
+    if (s->count == 1) {
+        enum { BLOCK = 1 << 16 };
+        if (!s->clip)
+            affine(values, n, s->offset[0], s->factor[0]);
+        for (size_t i = 0; s->clip && i < n; i += BLOCK)
+            *clipped += affine_clip(values + i, n - i < BLOCK ? n - i : BLOCK,
+                                    s->offset[0], s->factor[0], s->lo, s->hi);
+        return DPF_OK;
+    }
+    for (size_t i = 0; i + s->count <= n; i += s->count) {
+        if (s->clip)
+            *clipped += affine_clip_each(values + i, s->count, s->offset, s->factor,
+                                         s->lo, s->hi);
+        else
+            affine_each(values + i, s->count, s->offset, s->factor);
+    }
+    return DPF_OK;
+}
+
+enum dpf_status dpf_scale_zscore(struct dpf_tensor *x, struct dpf_error *e)
+{
+    enum dpf_status status = require_finite(x, e);
+    if (status != DPF_OK)
+        return status;
+    uint64_t rows = dpf_tensor_rows(x);
+    size_t n = dpf_tensor_row_bytes(x) / sizeof(float);
+    for (uint64_t r = 0; r < rows; r++) {
+        float *v = (float *)x->data + r * n;
+        double sum = 0, square = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += (double)v[i];
+        double mean = n ? sum / (double)n : 0;
+        for (size_t i = 0; i < n; i++)
+            square += ((double)v[i] - mean) * ((double)v[i] - mean);
+        double deviation = n ? sqrt(square / (double)n) : 0;
+        double inverse = deviation > 0 ? 1 / deviation : 0;
+        for (size_t i = 0; i < n; i++)
+            v[i] = (float)(((double)v[i] - mean) * inverse);
+    }
+    return DPF_OK;
+}
+
+enum dpf_status dpf_scale_ball(struct dpf_tensor *x, double radius, struct dpf_error *e)
+{
+    enum dpf_status status = require_finite(x, e);
+    if (status != DPF_OK)
+        return status;
+    uint64_t rows = dpf_tensor_rows(x);
+    size_t n = dpf_tensor_row_bytes(x) / sizeof(float);
+    for (uint64_t r = 0; r < rows; r++) {
+        float *v = (float *)x->data + r * n;
+        double norm;
+        /* Rounding to float may leave the norm a hair above: shrink until it is not. */
+        for (;;) {
+            double square = 0;
+            for (size_t i = 0; i < n; i++)
+                square += (double)v[i] * (double)v[i];
+            norm = sqrt(square);
+            if (norm <= radius)
+                break;
+            double factor = radius / norm * (1 - 1e-7);
+            for (size_t i = 0; i < n; i++)
+                v[i] = (float)((double)v[i] * factor);
+        }
+    }
+    return DPF_OK;
+}
+
+enum dpf_status dpf_moments_init(struct dpf_moments *m, size_t features,
+                                 struct dpf_error *e)
+{
+    *m = (struct dpf_moments){.features = features};
+    m->lo = dpf_calloc(features, sizeof *m->lo);
+    m->hi = dpf_calloc(features, sizeof *m->hi);
+    m->mean = dpf_calloc(features, sizeof *m->mean);
+    m->square = dpf_calloc(features, sizeof *m->square);
+    if (m->lo && m->hi && m->mean && m->square)
+        return DPF_OK;
+    dpf_moments_release(m);
+    return dpf_fail_memory(e);
+}
+
+enum dpf_status dpf_moments_add(struct dpf_moments *m, const struct dpf_tensor *x,
+                                struct dpf_error *e)
+{
+    enum dpf_status status = require_finite(x, e);
+    if (status != DPF_OK)
+        return status;
+    uint64_t rows = dpf_tensor_rows(x);
+    const float *v = x->data;
+    for (uint64_t r = 0; r < rows; r++, v += m->features) {
+        m->records++;
+        for (size_t i = 0; i < m->features; i++) {
+            double value = (double)v[i], delta = value - m->mean[i];
+            m->lo[i] = m->records == 1 || value < m->lo[i] ? value : m->lo[i];
+            m->hi[i] = m->records == 1 || value > m->hi[i] ? value : m->hi[i];
+            m->mean[i] += delta / (double)m->records;
+            m->square[i] += delta * (value - m->mean[i]);
+        }
+    }
+    return DPF_OK;
+}
+
+void dpf_moments_finish(struct dpf_moments *m)
+{
+    for (size_t i = 0; i < m->features; i++)
+        m->square[i] = m->records ? sqrt(m->square[i] / (double)m->records) : 0;
+}
+
+void dpf_moments_release(struct dpf_moments *m)
+{
+    free(m->lo);
+    free(m->hi);
+    free(m->mean);
+    free(m->square);
+    *m = (struct dpf_moments){0};
+}

@@ -1,0 +1,76 @@
+#include "data/summary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Double the range towards `value`, folding neighbours. */
+static void widen(struct dpf_summary *s, double value)
+{
+    uint64_t folded[DPF_SUMMARY_BINS] = {0};
+    int half = DPF_SUMMARY_BINS / 2;
+    bool down = value < s->start;
+    for (int i = 0; i < half; i++)
+        folded[down ? half + i : i] = s->bins[2 * i] + s->bins[2 * i + 1];
+    memcpy(s->bins, folded, sizeof folded);
+    if (down)
+        s->start -= DPF_SUMMARY_BINS * s->width;
+    s->width *= 2;
+}
+
+static void add_to_bin(struct dpf_summary *s, double value)
+{
+    if (s->width <= 0) { /* the first value sits in the middle of a tiny range */
+        double scale = fabs(value) > 1e-3 ? fabs(value) : 1e-3;
+        s->width = ldexp(1, ilogb(scale) - 12);
+        s->start = floor(value / s->width) * s->width - DPF_SUMMARY_BINS / 2 * s->width;
+    }
+    while (value < s->start || value >= s->start + DPF_SUMMARY_BINS * s->width)
+        widen(s, value);
+    int bin = (int)((value - s->start) / s->width);
+    s->bins[bin < DPF_SUMMARY_BINS ? bin : DPF_SUMMARY_BINS - 1]++;
+}
+
+static void add_value(struct dpf_summary *s, double value)
+{
+    if (!isfinite(value)) {
+        s->not_finite++;
+        return;
+    }
+    if (s->count == 0 || value < s->lo)
+        s->lo = value;
+    if (s->count == 0 || value > s->hi)
+        s->hi = value;
+    s->count++;
+    double delta = value - s->mean;
+    s->mean += delta / (double)s->count;
+    s->square += delta * (value - s->mean);
+    add_to_bin(s, value);
+}
+
+void dpf_summary_add(struct dpf_summary *s, const struct dpf_tensor *t)
+{
+    uint64_t n = dpf_shape_elements(&t->shape);
+    for (uint64_t i = 0; i < n; i++)
+        add_value(s, dpf_tensor_get(t, i));
+}
+
+double dpf_summary_deviation(const struct dpf_summary *s)
+{
+    return s->count ? sqrt(s->square / (double)s->count) : 0;
+}
+
+void dpf_summary_histogram(const struct dpf_summary *s, uint64_t *bars, int columns)
+{
+    memset(bars, 0, (size_t)columns * sizeof *bars);
+    double span = s->hi - s->lo;
+    for (int i = 0; i < DPF_SUMMARY_BINS; i++) {
+        if (!s->bins[i])
+            continue;
+        double middle = s->start + (i + 0.5) * s->width;
+        double place = span > 0 ? (middle - s->lo) / span * columns : 0;
+        int bar = place < 0 ? 0 : place >= columns ? columns - 1 : (int)place;
+        bars[bar] += s->bins[i];
+    }
+}

@@ -1,0 +1,223 @@
+/* normalize: scale records into declared, public bounds. */
+#include <string.h>
+
+#include "base/log.h"
+#include "data/bounds.h"
+#include "data/scale.h"
+#include "stage/spool.h"
+#include "stage/stage.h"
+
+#include "base/banned.h"
+
+static struct {
+    struct dpf_range unit;
+    bool zscore, declared, both_signs, non_private;
+    double ball;
+    const char *bounds, *fit, *field;
+} opt = {.field = "x"};
+
+static const char *const fits[] = {"unit", "zscore", NULL};
+
+static const struct dpf_option options[] = {
+    DPF_OPT_RANGE("unit", &opt.unit, "LO:HI",
+                  "map the public bounds [LO,HI] to [0,1] and clip"),
+    DPF_OPT_FILE("bounds", &opt.bounds, "FILE",
+                 "the same for each feature, by the public bounds of a columns file"),
+    DPF_OPT_FLAG("declared", &opt.declared,
+                 "the same by the bounds that the stream's header declares"),
+    DPF_OPT_FLAG("zscore", &opt.zscore,
+                 "centre and scale each record by its own mean and deviation"),
+    DPF_OPT_REAL("ball", &opt.ball, "R", 1e-30, 1e30,
+                 "then scale each record into the L2 ball of radius R"),
+    DPF_OPT_FLAG("signed", &opt.both_signs, "map to [-1,1] instead of [0,1]"),
+    DPF_OPT_CHOICE("fit", &opt.fit, fits, "HOW",
+                   "take each feature's scale from the data: no privacy is left, so only "
+                   "with --non-private"),
+    DPF_OPT_FLAG("non-private", &opt.non_private,
+                 "accept statistics of the data; the ledger says so"),
+    DPF_OPT_STRING("field", &opt.field, "NAME", "the field to scale (x)"),
+    DPF_OPT_END,
+};
+
+static struct dpf_scale scale;
+static struct dpf_moments moments;
+static struct dpf_spool spool;
+static uint64_t clipped;
+static int field_index;
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    int ways = opt.unit.given + (opt.bounds != NULL) + opt.declared + opt.zscore +
+               (opt.fit != NULL);
+    if (ways > 1)
+        return dpf_fail(e, DPF_USAGE,
+                        "give one of --unit, --bounds, --declared, --zscore and --fit");
+    if (ways == 0 && opt.ball == 0)
+        return dpf_fail(e, DPF_USAGE, "say how: --unit LO:HI, --bounds FILE, --declared, "
+                                      "--zscore or --ball R");
+    if (opt.fit && !opt.non_private)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "--fit takes its scale from the data, which reveals them: give "
+                        "public bounds, or accept it with --non-private");
+    return DPF_OK;
+}
+
+/* The scale that the options name, or none (zscore, fit, ball alone). */
+static enum dpf_status choose_scale(const struct dpf_field *f, struct dpf_error *e)
+{
+    if (opt.unit.given)
+        return dpf_scale_from_bounds(&scale, &opt.unit.lo, &opt.unit.hi, 1,
+                                     opt.both_signs, e);
+    if (opt.declared && !f->bounds.count)
+        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' declares no bounds", f->name);
+    if (opt.declared)
+        return dpf_scale_from_bounds(&scale, f->bounds.lo, f->bounds.hi, f->bounds.count,
+                                     opt.both_signs, e);
+    if (opt.bounds) {
+        struct dpf_bounds b;
+        enum dpf_status status =
+            dpf_bounds_read(opt.bounds, dpf_shape_elements(&f->shape), &b, e);
+        if (status == DPF_OK)
+            status = dpf_scale_from_bounds(&scale, b.lo, b.hi, b.count, opt.both_signs, e);
+        dpf_bounds_release(&b);
+        return status;
+    }
+    return DPF_OK;
+}
+
+/* What the scaled field may be relied on for. */
+static enum dpf_status declare(struct dpf_field *f, struct dpf_error *e)
+{
+    f->dtype = DPF_F32;
+    f->classes = 0;
+    f->norm_l2 = opt.ball;
+    dpf_field_clear_bounds(f);
+    bool unit_range = scale.clip || (opt.fit && strcmp(opt.fit, "unit") == 0);
+    if (!unit_range)
+        return DPF_OK;
+    return dpf_field_set_bounds(f, opt.both_signs ? -1 : 0, 1, e);
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_field *f = dpf_header_field(&s->out, opt.field);
+    if (!f)
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", opt.field);
+    if (f->dtype == DPF_BITS)
+        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds packed bits", f->name);
+    field_index = (int)(f - s->out.fields);
+    enum dpf_status status = choose_scale(f, e);
+    if (status == DPF_OK)
+        status = declare(f, e);
+    if (status == DPF_OK && opt.fit) {
+        s->out_deferred = true;
+        if (s->in.is_private)
+            dpf_stage_add_unprotected_event(
+                s, "the scale of each feature was taken from the data without noise");
+        status = dpf_moments_init(&moments, dpf_shape_elements(&f->shape), e);
+        if (status == DPF_OK)
+            status = dpf_spool_open(&spool, &s->out, e);
+    }
+    return status;
+}
+
+/* Scale one batch's field in place (or exchange it, if it was not f32). */
+static enum dpf_status transform(struct dpf_tensor *x, struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    if (scale.count)
+        status = dpf_scale_apply(&scale, x, &clipped, e);
+    if (status == DPF_OK && opt.zscore)
+        status = dpf_scale_zscore(x, e);
+    if (status == DPF_OK && opt.ball > 0)
+        status = dpf_scale_ball(x, opt.ball, e);
+    if (status != DPF_OK)
+        dpf_error_prefix(e, "cannot scale field '%s'", opt.field);
+    return status;
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    struct dpf_tensor *x = &b->tensor[field_index];
+    (void)s;
+    if (x->dtype != DPF_F32) {
+        struct dpf_tensor real;
+        enum dpf_status status = dpf_tensor_to_f32(x, &real, e);
+        if (status != DPF_OK)
+            return status;
+        dpf_tensor_release(x);
+        *x = real;
+    }
+    if (!opt.fit)
+        return transform(x, e);
+    enum dpf_status status = dpf_moments_add(&moments, x, e);
+    if (status != DPF_OK)
+        return dpf_error_prefix(e, "cannot scale field '%s'", opt.field);
+    return dpf_spool_add(&spool, b, e);
+}
+
+/* --fit: the whole input was seen; now scale what was put aside. */
+static enum dpf_status emit_fitted(struct dpf_stage *s, struct dpf_error *e)
+{
+    dpf_moments_finish(&moments);
+    enum dpf_status status =
+        strcmp(opt.fit, "unit") == 0
+            ? dpf_scale_from_bounds(&scale, moments.lo, moments.hi, moments.features,
+                                    opt.both_signs, e)
+            : dpf_scale_from_moments(&scale, moments.mean, moments.square,
+                                     moments.features, e);
+    if (status == DPF_OK)
+        status = dpf_stage_begin(s, e);
+    struct dpf_batch *b = NULL;
+    do {
+        if (status == DPF_OK)
+            status = dpf_spool_next(&spool, &b, e);
+        if (status == DPF_OK && b)
+            status = transform(&b->tensor[field_index], e);
+        if (status == DPF_OK && b)
+            status = dpf_stage_emit(s, b, e);
+    } while (status == DPF_OK && b);
+    return status;
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    if (opt.fit)
+        return emit_fitted(s, e);
+    if (clipped)
+        dpf_notice("%llu values were outside the declared bounds and were clipped",
+                   (unsigned long long)clipped);
+    return DPF_OK;
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_scale_release(&scale);
+    dpf_moments_release(&moments);
+    dpf_spool_release(&spool);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "normalize",
+    .summary = "scale records into declared, public bounds",
+    .reads = "x: numbers [n, ...]",
+    .writes = "the same fields, x as f32",
+    .privacy = "none spent; statistics of the data are refused unless --non-private, and "
+               "are then in the ledger",
+    .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow inspect",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_close = on_close,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

@@ -1,0 +1,153 @@
+/* split: keep a part of the records. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "data/partition.h"
+#include "stage/stage.h"
+
+#include "base/banned.h"
+
+static struct {
+    double fraction;
+    bool rest;
+    int64_t parts, part, seed;
+    const char *classes, *field, *by;
+} opt = {.fraction = -1, .part = -1, .field = "y", .by = "index"};
+
+static const char *const rules[] = {"index", "content", NULL};
+
+static const struct dpf_option options[] = {
+    DPF_OPT_REAL("fraction", &opt.fraction, "F", 0, 1,
+                 "keep a random share F of the records"),
+    DPF_OPT_FLAG("rest", &opt.rest, "with --fraction: keep the others instead"),
+    DPF_OPT_INT("parts", &opt.parts, "K", 1, DPF_PARTITION_MAX_PARTS,
+                "cut into K disjoint parts of equal size"),
+    DPF_OPT_INT("part", &opt.part, "I", 0, DPF_PARTITION_MAX_PARTS,
+                "with --parts: keep part I, counted from 0"),
+    DPF_OPT_STRING("class", &opt.classes, "C,...",
+                   "keep the records with one of these labels"),
+    DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the labels (y)"),
+    DPF_OPT_CHOICE("by", &opt.by, rules, "RULE",
+                   "what decides where a record goes: its position, or its own content "
+                   "(then parts are disjoint under add-remove too)"),
+    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, another split (0)"),
+    DPF_OPT_END,
+};
+
+static struct dpf_partition partition;
+static bool *keep;
+static size_t keep_capacity;
+
+static enum dpf_status parse_classes(struct dpf_error *e)
+{
+    char *copy = dpf_strdup(opt.classes), *rest = copy;
+    if (!copy)
+        return dpf_fail_memory(e);
+    enum dpf_status status = DPF_OK;
+    for (char *word; status == DPF_OK && (word = strsep(&rest, ","));)
+        if (partition.class_count == sizeof partition.classes / sizeof *partition.classes ||
+            !dpf_parse_uint(word, &partition.classes[partition.class_count++]))
+            status = dpf_fail(e, DPF_USAGE, "option '--class' needs labels, not '%s'",
+                              opt.classes);
+    free(copy);
+    return status;
+}
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    bool fraction = opt.fraction >= 0, parts = opt.parts > 0;
+    if (fraction + parts + (opt.classes != NULL) != 1)
+        return dpf_fail(e, DPF_USAGE, "give one of --fraction, --parts and --class");
+    if (parts && opt.part < 0)
+        return dpf_fail(e, DPF_USAGE, "option '--parts' needs '--part'");
+    if (opt.rest && !fraction)
+        return dpf_fail(e, DPF_USAGE, "option '--rest' goes with '--fraction'");
+    partition = (struct dpf_partition){
+        .rule = fraction ? DPF_PART_FRACTION
+                : parts  ? DPF_PART_OF
+                         : DPF_PART_CLASS,
+        .by_content = strcmp(opt.by, "content") == 0,
+        .seed = (uint64_t)opt.seed,
+        .fraction = opt.fraction,
+        .rest = opt.rest,
+        .parts = (uint64_t)opt.parts,
+        .part = (uint64_t)opt.part,
+        .class_field = opt.field};
+    return opt.classes ? parse_classes(e) : DPF_OK;
+}
+
+static enum dpf_status check_labels(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_field *f = dpf_header_field(&s->in, opt.field);
+    if (!f || !f->classes || f->shape.rank != 0)
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no label field '%s'",
+                        opt.field);
+    for (uint64_t i = 0; i < partition.class_count; i++)
+        if (partition.classes[i] >= f->classes)
+            return dpf_fail(e, DPF_USAGE, "label %llu is outside the %llu classes of '%s'",
+                            (unsigned long long)partition.classes[i],
+                            (unsigned long long)f->classes, opt.field);
+    return DPF_OK;
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    partition.total_known = s->in.has_records;
+    partition.total = s->in.records;
+    enum dpf_status status = opt.classes ? check_labels(s, e) : DPF_OK;
+    if (status == DPF_OK)
+        status = dpf_partition_start(&partition, e);
+    if (status != DPF_OK)
+        return status;
+    s->out.has_records = dpf_partition_size(&partition, &s->out.records);
+    if (s->in.is_private && opt.parts > 0)
+        dpf_stage_add_partition_event(s, partition.parts, partition.part, opt.by,
+                                      partition.by_content ? "add-remove, replace-one"
+                                                           : "replace-one");
+    return DPF_OK;
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    if (!dpf_grow(&keep, &keep_capacity, b->rows, sizeof *keep))
+        return dpf_fail_memory(e);
+    enum dpf_status status = dpf_partition_choose(&partition, &s->in, b, keep, e);
+    if (status == DPF_OK)
+        dpf_batch_select(b, keep);
+    return status;
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_partition_release(&partition);
+    free(keep);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "split",
+    .summary = "keep a part of the records: a share, one of K parts, some classes",
+    .reads = "any fields",
+    .writes = "the same fields, fewer records",
+    .privacy = "none spent; --parts leaves a partition event, so that 'account' can "
+               "compose disjoint parts in parallel",
+    .example = "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
+    .detail = "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 --rest\n"
+              "are each other's complement, and the K parts are disjoint and complete.",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/version.h"
-#include "stage/progress.h"
+#include "base/progress.h"
 #include "stage/stage.h"
 #include "transport/transport.h"
 

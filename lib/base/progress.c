@@ -1,4 +1,4 @@
-#include "stage/progress.h"
+#include "base/progress.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,0 +1,160 @@
+/* A pipeline as one MPI job: an app file for mpirun with one program a stage. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/progress.h"
+#include "base/signals.h"
+#include "base/text.h"
+#include "pipeline/watch.h"
+
+#include "base/banned.h"
+
+static void add_quoted(struct dpf_text *t, const char *word)
+{
+    dpf_text_add(t, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            dpf_text_add(t, "'\\''");
+        else
+            dpf_text_addn(t, word, 1);
+    dpf_text_add(t, "'");
+}
+
+/* App files know no quoting, so each stage gets a small script that holds its words. */
+static enum dpf_status write_script(const struct dpf_plan_process *p, const char *path,
+                                    struct dpf_error *e)
+{
+    struct dpf_text t = {0};
+    dpf_text_add(&t, "DPFLOW_TRANSPORT=mpi DPFLOW_STATUS=");
+    add_quoted(&t, p->status_path);
+    dpf_text_add(&t, "\nexport DPFLOW_TRANSPORT DPFLOW_STATUS\nexec");
+    for (size_t i = 0; i < p->argc; i++) {
+        dpf_text_add(&t, " ");
+        add_quoted(&t, p->argv[i]);
+    }
+    dpf_text_add(&t, " 2>>");
+    add_quoted(&t, p->log_path);
+    dpf_text_add(&t, " </dev/null\n");
+    enum dpf_status status =
+        t.failed ? dpf_fail_memory(e) : dpf_write_file(path, t.data, t.size, e);
+    dpf_text_release(&t);
+    return status;
+}
+
+static enum dpf_status write_app_file(const struct dpf_plan *plan, const char *path,
+                                      struct dpf_error *e)
+{
+    struct dpf_text app = {0};
+    enum dpf_status status = DPF_OK;
+    if (strpbrk(plan->work, " \t\n'\"\\"))
+        return dpf_fail(e, DPF_USAGE,
+                        "the run directory '%s' has blanks or quotes, which mpirun's app "
+                        "files cannot hold",
+                        plan->run_dir);
+    for (size_t i = 0; status == DPF_OK && i < plan->process_count; i++) {
+        char *script = dpf_format("%s/%zu.sh", plan->work, i);
+        status = script ? write_script(&plan->processes[i], script, e)
+                        : dpf_fail_memory(e);
+        dpf_text_addf(&app, "-np 1 sh %s\n", script ? script : "");
+        free(script);
+    }
+    if (status == DPF_OK)
+        status = app.failed ? dpf_fail_memory(e)
+                            : dpf_write_file(path, app.data, app.size, e);
+    dpf_text_release(&app);
+    return status;
+}
+
+/* mpirun's command line as one shell line, so that users can see and repeat it. */
+static char *command_line(const char *app, const char *extra)
+{
+    return dpf_format("exec mpirun %s --oversubscribe --bind-to none %s --app %s",
+                      geteuid() == 0 ? "--allow-run-as-root" : "", extra ? extra : "", app);
+}
+
+static pid_t start(const char *line, const char *log)
+{
+    pid_t runner = getpid(), pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != runner)
+        _exit(1);
+    signal(SIGCHLD, SIG_DFL);
+    int null = open("/dev/null", O_RDONLY);
+    int out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(null, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(127);
+}
+
+static void note_ended(struct dpf_plan *plan, struct dpf_board *board, bool *seen)
+{
+    for (size_t i = 0; i < plan->process_count; i++) {
+        struct dpf_error outcome;
+        if (seen[i] || !dpf_progress_outcome(plan->processes[i].status_path, &outcome))
+            continue;
+        seen[i] = true;
+        dpf_board_end_row(board, i,
+                          outcome.status == DPF_OK ? DPF_ROW_DONE : DPF_ROW_FAILED);
+    }
+}
+
+static int watch(pid_t pid, struct dpf_plan *plan, struct dpf_board *board, bool *seen)
+{
+    int wait_status = 0;
+    double asked = 0;
+    while (waitpid(pid, &wait_status, WNOHANG) != pid) {
+        if (dpf_stop_requested() && asked == 0) {
+            kill(pid, SIGTERM);
+            asked = dpf_board_clock();
+        }
+        if (asked > 0 && dpf_board_clock() - asked > 8)
+            kill(pid, SIGKILL);
+        note_ended(plan, board, seen);
+        dpf_board_draw(board, false);
+        dpf_watch_pause();
+    }
+    note_ended(plan, board, seen);
+    dpf_board_draw(board, true);
+    return wait_status;
+}
+
+enum dpf_status dpf_mpi_job_run(struct dpf_plan *plan, const char *mpirun_args,
+                                struct dpf_board *board, struct dpf_error *e)
+{
+    char *app = dpf_path_join(plan->work, "mpirun.app");
+    char *log = dpf_path_join(plan->work, "mpirun.log");
+    char *line = app ? command_line(app, mpirun_args) : NULL;
+    bool *seen = dpf_calloc(plan->process_count, sizeof *seen);
+    enum dpf_status status = app && log && line && seen ? write_app_file(plan, app, e)
+                                                        : dpf_fail_memory(e);
+    int wait_status = 0;
+    if (status == DPF_OK) {
+        pid_t pid = start(line, log);
+        if (pid < 0)
+            status = dpf_fail_errno(e, "cannot start 'mpirun'");
+        else
+            wait_status = watch(pid, plan, board, seen);
+    }
+    if (status == DPF_OK && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 127)
+        status = dpf_fail(e, DPF_UNAVAILABLE,
+                          "cannot start 'mpirun': install openmpi-bin");
+    else if (status == DPF_OK && wait_status != 0)
+        status = dpf_fail(e, DPF_SYSTEM, "mpirun failed (its words are in '%s')", log);
+    free(app);
+    free(log);
+    free(line);
+    free(seen);
+    return status;
+}

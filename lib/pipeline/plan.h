@@ -1,0 +1,67 @@
+/* From statements to processes: which streams can be reused, which process reads and
+ * writes where, with which arguments.
+ *
+ * Every named stream is a file in the run directory's store, named by a fingerprint of
+ * all that makes it (programs, options, data files, input streams): if it is there, it
+ * need not be made. A stream with exactly one reader, as its standard input, also flows
+ * there directly; any other reader follows the growing file. Direct edges thus never
+ * fan out, so bounded buffers cannot deadlock, whatever order a stage reads its inputs
+ * in. */
+#ifndef DPF_PIPELINE_PLAN_H
+#define DPF_PIPELINE_PLAN_H
+
+#include "base/digest.h"
+#include "pipeline/parse.h"
+
+enum dpf_plumbing { DPF_PLUMB_PIPE, DPF_PLUMB_ZMQ, DPF_PLUMB_MPI };
+
+struct dpf_plan_stream {
+    char key[DPF_FINGERPRINT_HEX + 1];
+    bool text;         /* a sink's text, not a stream */
+    bool side_effects; /* also writes files of its own: never reused */
+    bool reused;
+    bool twin;     /* the same as an earlier one of this plan, which makes it */
+    bool has_twin;
+    bool direct;   /* has one reader, which it feeds without the file */
+    char *stored;  /* path in the store */
+    char *path;    /* path under its name */
+    unsigned edge; /* of a direct stream */
+};
+
+/* One end of an edge that a process holds. */
+struct dpf_plan_process {
+    size_t statement, command;
+    const char *stage;
+    int line;
+    char **argv; /* NULL-terminated; argv[0] is the program's path */
+    size_t argc, argv_capacity;
+    int stdin_fd, stdout_fd; /* pipes, or -1 */
+    int *more_fds;           /* further pipe ends, named fd:N in argv */
+    size_t more_count;
+    char *status_path, *log_path;
+};
+
+struct dpf_plan {
+    const struct dpf_pipeline *pipeline;
+    enum dpf_plumbing plumbing;
+    char *run_dir, *store, *work; /* work: status files, logs, sockets */
+    char *sockets;                /* short private folder for ipc:// */
+    struct dpf_plan_stream *streams; /* one a statement */
+    struct dpf_plan_process *processes;
+    size_t process_count, process_capacity;
+    unsigned edge_count;
+};
+
+/* Work everything out; nothing is started. `store` is shared by the points of a sweep.
+ * `fresh`: reuse nothing. A stage that refuses its arguments says so here, with the line
+ * of the pipeline file. */
+enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *pipeline,
+                              enum dpf_plumbing plumbing, const char *run_dir,
+                              const char *store, bool fresh, struct dpf_error *e);
+/* Close what is left open and remove the work folder. */
+void dpf_plan_release(struct dpf_plan *plan);
+/* "first-look.pipe:4: 'bits': normalize" for messages. heap. */
+char *dpf_plan_process_name(const struct dpf_plan *plan,
+                            const struct dpf_plan_process *process);
+
+#endif

@@ -14,12 +14,11 @@
 
 static void print_overview(FILE *out)
 {
-    fprintf(out,
-            "usage: dpflow STAGE [options]       e.g.  dpflow load digits:train | "
-            "dpflow inspect\n"
-            "       dpflow run FILE [name=value...]\n"
-            "       dpflow help STAGE\n"
-            "       dpflow completion bash|zsh\n\nstages\n");
+    fprintf(out, "usage: dpflow STAGE [options]       e.g.  dpflow load digits:train | "
+                 "dpflow inspect\n"
+                 "       dpflow run FILE [name=value...]\n"
+                 "       dpflow help STAGE\n"
+                 "       dpflow completion bash|zsh\n\nstages\n");
     for (const struct dpf_stage_entry *s = dpf_stage_entries; s->name; s++)
         fprintf(out, "  %-14s %s%s\n", s->name, s->summary,
                 s->spends_privacy ? " (spends privacy)" : "");
@@ -28,8 +27,9 @@ static void print_overview(FILE *out)
 static int unknown(const char *name)
 {
     const char *near = dpf_stage_nearest(name);
-    fprintf(stderr, near ? "dpflow: unknown stage '%s' (did you mean '%s'?)\n"
-                         : "dpflow: unknown stage '%s' (see 'dpflow help')\n",
+    fprintf(stderr,
+            near ? "dpflow: unknown stage '%s' (did you mean '%s'?)\n"
+                 : "dpflow: unknown stage '%s' (see 'dpflow help')\n",
             name, near);
     return DPF_USAGE;
 }

@@ -92,9 +92,9 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
         for (uint64_t row = 0; sheets[i] && row < b->rows; row++) {
             if (dpf_sheet_full(sheets[i]))
                 break;
-            uint64_t label = label_field < 0 ? UINT64_MAX
-                                             : (uint64_t)dpf_tensor_get(
-                                                   &b->tensor[label_field], row);
+            uint64_t label = label_field < 0
+                                 ? UINT64_MAX
+                                 : (uint64_t)dpf_tensor_get(&b->tensor[label_field], row);
             dpf_sheet_add(sheets[i], &b->tensor[i], row, label);
         }
         if (opt.npy)

@@ -54,8 +54,9 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE,
                         "give one of --unit, --bounds, --declared, --zscore and --fit");
     if (ways == 0 && opt.ball == 0)
-        return dpf_fail(e, DPF_USAGE, "say how: --unit LO:HI, --bounds FILE, --declared, "
-                                      "--zscore or --ball R");
+        return dpf_fail(e, DPF_USAGE,
+                        "say how: --unit LO:HI, --bounds FILE, --declared, "
+                        "--zscore or --ball R");
     if (opt.fit && !opt.non_private)
         return dpf_fail(e, DPF_PRIVACY,
                         "--fit takes its scale from the data, which reveals them: give "
@@ -79,7 +80,8 @@ static enum dpf_status choose_scale(const struct dpf_field *f, struct dpf_error 
         enum dpf_status status =
             dpf_bounds_read(opt.bounds, dpf_shape_elements(&f->shape), &b, e);
         if (status == DPF_OK)
-            status = dpf_scale_from_bounds(&scale, b.lo, b.hi, b.count, opt.both_signs, e);
+            status =
+                dpf_scale_from_bounds(&scale, b.lo, b.hi, b.count, opt.both_signs, e);
         dpf_bounds_release(&b);
         return status;
     }

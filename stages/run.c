@@ -35,8 +35,8 @@ static enum dpf_status read_settings(struct dpf_stage *s, struct dpf_setting *se
         const char *word = s->arguments[i], *equals = strchr(word, '=');
         if (!equals || equals == word)
             return dpf_fail(e, DPF_USAGE, "'%s' is not name=value", word);
-        settings[i - 1] = (struct dpf_setting){
-            dpf_strndup(word, (size_t)(equals - word)), equals + 1};
+        settings[i - 1] =
+            (struct dpf_setting){dpf_strndup(word, (size_t)(equals - word)), equals + 1};
     }
     return DPF_OK;
 }
@@ -52,10 +52,10 @@ static enum dpf_status on_run(struct dpf_stage *s, struct dpf_error *e)
                               .dir = opt.dir,
                               .settings = settings,
                               .setting_count = count,
-                              .plumbing = strcmp(opt.transport, "zmq") == 0 ? DPF_PLUMB_ZMQ
-                                          : strcmp(opt.transport, "mpi") == 0
-                                              ? DPF_PLUMB_MPI
-                                              : DPF_PLUMB_PIPE,
+                              .plumbing =
+                                  strcmp(opt.transport, "zmq") == 0   ? DPF_PLUMB_ZMQ
+                                  : strcmp(opt.transport, "mpi") == 0 ? DPF_PLUMB_MPI
+                                                                      : DPF_PLUMB_PIPE,
                               .fresh = opt.fresh,
                               .dry_run = opt.dry_run,
                               .run = {.quiet = dpf_option_given(&s->parsed, "quiet"),

@@ -48,7 +48,8 @@ static enum dpf_status parse_classes(struct dpf_error *e)
         return dpf_fail_memory(e);
     enum dpf_status status = DPF_OK;
     for (char *word; status == DPF_OK && (word = strsep(&rest, ","));)
-        if (partition.class_count == sizeof partition.classes / sizeof *partition.classes ||
+        if (partition.class_count ==
+                sizeof partition.classes / sizeof *partition.classes ||
             !dpf_parse_uint(word, &partition.classes[partition.class_count++]))
             status = dpf_fail(e, DPF_USAGE, "option '--class' needs labels, not '%s'",
                               opt.classes);
@@ -66,17 +67,16 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "option '--parts' needs '--part'");
     if (opt.rest && !fraction)
         return dpf_fail(e, DPF_USAGE, "option '--rest' goes with '--fraction'");
-    partition = (struct dpf_partition){
-        .rule = fraction ? DPF_PART_FRACTION
-                : parts  ? DPF_PART_OF
-                         : DPF_PART_CLASS,
-        .by_content = strcmp(opt.by, "content") == 0,
-        .seed = (uint64_t)opt.seed,
-        .fraction = opt.fraction,
-        .rest = opt.rest,
-        .parts = (uint64_t)opt.parts,
-        .part = (uint64_t)opt.part,
-        .class_field = opt.field};
+    partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
+                                               : parts  ? DPF_PART_OF
+                                                        : DPF_PART_CLASS,
+                                       .by_content = strcmp(opt.by, "content") == 0,
+                                       .seed = (uint64_t)opt.seed,
+                                       .fraction = opt.fraction,
+                                       .rest = opt.rest,
+                                       .parts = (uint64_t)opt.parts,
+                                       .part = (uint64_t)opt.part,
+                                       .class_field = opt.field};
     return opt.classes ? parse_classes(e) : DPF_OK;
 }
 
@@ -88,7 +88,8 @@ static enum dpf_status check_labels(struct dpf_stage *s, struct dpf_error *e)
                         opt.field);
     for (uint64_t i = 0; i < partition.class_count; i++)
         if (partition.classes[i] >= f->classes)
-            return dpf_fail(e, DPF_USAGE, "label %llu is outside the %llu classes of '%s'",
+            return dpf_fail(e, DPF_USAGE,
+                            "label %llu is outside the %llu classes of '%s'",
                             (unsigned long long)partition.classes[i],
                             (unsigned long long)f->classes, opt.field);
     return DPF_OK;
@@ -136,9 +137,11 @@ static const struct dpf_stage_info info = {
     .writes = "the same fields, fewer records",
     .privacy = "none spent; --parts leaves a partition event, so that 'account' can "
                "compose disjoint parts in parallel",
-    .example = "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
-    .detail = "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 --rest\n"
-              "are each other's complement, and the K parts are disjoint and complete.",
+    .example =
+        "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
+    .detail =
+        "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 --rest\n"
+        "are each other's complement, and the K parts are disjoint and complete.",
     .kind = DPF_FILTER,
     .options = options,
     .on_options = on_options,

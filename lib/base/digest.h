@@ -20,8 +20,8 @@ struct dpf_checksum; /* heap, because its state is large and aligned */
 struct dpf_checksum *dpf_checksum_new(void);
 void dpf_checksum_reset(struct dpf_checksum *c);
 void dpf_checksum_update(struct dpf_checksum *c, const void *data, size_t size);
-/* "xxh128:" and 32 hexadecimal digits (canonical, big-endian) of everything so far; may be
- * called more than once. */
+/* "xxh128:" and 32 hexadecimal digits (canonical, big-endian) of everything so far; may
+ * be called more than once. */
 void dpf_checksum_text(const struct dpf_checksum *c, char out[DPF_CHECKSUM_TEXT]);
 void dpf_checksum_destroy(struct dpf_checksum **c);
 

@@ -107,8 +107,8 @@ enum dpf_status dpf_read_file(const char *path, size_t limit, char **take_data,
         }
         b.size += (size_t)n;
         if (b.size > limit) {
-            status = dpf_fail(e, DPF_BAD_STREAM, "'%s' is larger than %zu bytes", path,
-                              limit);
+            status =
+                dpf_fail(e, DPF_BAD_STREAM, "'%s' is larger than %zu bytes", path, limit);
             break;
         }
         if (n < 1 << 16)

@@ -17,7 +17,8 @@ void *dpf_calloc(size_t count, size_t size);
 /* Bytes aligned to DPF_ALIGNMENT, not zeroed, for tensors. Free with free(). */
 void *dpf_alloc_aligned(size_t bytes);
 
-/* Grow an array to hold `count` elements of `size` bytes. On failure the old array stays. */
+/* Grow an array to hold `count` elements of `size` bytes. On failure the old array stays.
+ */
 bool dpf_grow(void *array_pointer, size_t *capacity, size_t count, size_t size);
 
 /* a * b into *product; false on overflow. */

@@ -1,6 +1,7 @@
 /* How a stage tells the runner what it is doing. The runner names a file in
- * $DPFLOW_STATUS; the stage keeps one fixed line of counters in it and, at the end, leaves
- * its status and error text beside it. Files work the same under fork, mpirun and ssh. */
+ * $DPFLOW_STATUS; the stage keeps one fixed line of counters in it and, at the end,
+ * leaves its status and error text beside it. Files work the same under fork, mpirun and
+ * ssh. */
 #ifndef DPF_BASE_PROGRESS_H
 #define DPF_BASE_PROGRESS_H
 

@@ -35,7 +35,8 @@ enum dpf_status dpf_fail_after_peer(struct dpf_error *e, enum dpf_status status,
                                     const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* DPF_SYSTEM with strerror(errno) at the end: dpf_fail_errno(e, "cannot open '%s'", p). */
+/* DPF_SYSTEM with strerror(errno) at the end: dpf_fail_errno(e, "cannot open '%s'", p).
+ */
 enum dpf_status dpf_fail_errno(struct dpf_error *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

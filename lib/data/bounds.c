@@ -22,9 +22,10 @@ static void fill(const struct dpf_columns *c, struct dpf_bounds *b)
         bool number = column->kind == DPF_COLUMN_REAL || column->kind == DPF_COLUMN_INT;
         for (size_t j = 0; j < n; j++, at++) {
             b->lo[at] = number ? column->lo : 0;
-            b->hi[at] = number                            ? column->hi
-                        : column->kind == DPF_COLUMN_CODE ? (double)column->value_count - 1
-                                                          : 1;
+            b->hi[at] = number ? column->hi
+                        : column->kind == DPF_COLUMN_CODE
+                            ? (double)column->value_count - 1
+                            : 1;
         }
     }
 }
@@ -40,8 +41,9 @@ enum dpf_status dpf_bounds_read(const char *path, uint64_t features, struct dpf_
     b->lo = dpf_calloc(c.features, sizeof *b->lo);
     b->hi = dpf_calloc(c.features, sizeof *b->hi);
     if (c.features != features)
-        status = dpf_fail(e, DPF_USAGE, "'%s' describes %zu features, the stream has %llu",
-                          path, c.features, (unsigned long long)features);
+        status =
+            dpf_fail(e, DPF_USAGE, "'%s' describes %zu features, the stream has %llu",
+                     path, c.features, (unsigned long long)features);
     else if (!b->lo || !b->hi)
         status = dpf_fail_memory(e);
     else {

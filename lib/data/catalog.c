@@ -30,9 +30,12 @@ static const struct data_set {
     enum set_kind kind;
     uint64_t train_count, test_count; /* generators: defaults */
 } data_sets[] = {
-    {"digits", SET_DIGITS, 0, 0},         {"mnist", SET_IDX, 0, 0},
-    {"fashion-mnist", SET_IDX, 0, 0},     {"cifar-10", SET_CIFAR, 0, 0},
-    {"synth-digits", SET_DRAWN, 10000, 2000}, {"synth-census", SET_CENSUS, 10000, 2000},
+    {"digits", SET_DIGITS, 0, 0},
+    {"mnist", SET_IDX, 0, 0},
+    {"fashion-mnist", SET_IDX, 0, 0},
+    {"cifar-10", SET_CIFAR, 0, 0},
+    {"synth-digits", SET_DRAWN, 10000, 2000},
+    {"synth-census", SET_CENSUS, 10000, 2000},
     {"synth-tumour", SET_TUMOUR, 40, 8},
 };
 
@@ -109,7 +112,8 @@ static enum dpf_status missing(const char *set, struct dpf_error *e)
                     set, set);
 }
 
-/* The files of a named set: idx images then labels, or the CIFAR batches that are here. */
+/* The files of a named set: idx images then labels, or the CIFAR batches that are here.
+ */
 static enum dpf_status list_files(const struct data_set *set, const char *data_dir,
                                   bool train, struct file_list *l, struct dpf_error *e)
 {
@@ -126,7 +130,8 @@ static enum dpf_status list_files(const struct data_set *set, const char *data_d
     } else if (set->kind == SET_CIFAR) {
         for (int i = 1; i <= (train ? CIFAR_BATCHES : 1); i++) {
             char name[64];
-            snprintf(name, sizeof name, train ? "data_batch_%d.bin" : "test_batch.bin", i);
+            snprintf(name, sizeof name, train ? "data_batch_%d.bin" : "test_batch.bin",
+                     i);
             if ((l->paths[l->count] = find_file(data_dir, set->name, name)))
                 l->count++;
         }
@@ -190,7 +195,8 @@ static enum dpf_status open_set(const struct dpf_load_request *q,
             status = dpf_idx_open(files.paths[0], files.paths[1], 10, take, e);
             break;
         case SET_CIFAR:
-            status = dpf_cifar_open((const char *const *)files.paths, files.count, take, e);
+            status =
+                dpf_cifar_open((const char *const *)files.paths, files.count, take, e);
             break;
         case SET_DRAWN:
             status = dpf_synth_digits_open(q->seed, first, count, take, e);
@@ -215,9 +221,9 @@ static const char *format_of(const char *path)
 {
     static const struct {
         const char *ending, *format;
-    } endings[] = {{".csv", "csv"},    {".data", "csv"},    {".npy", "npy"},
-                   {".npz", "npy"},    {".nii", "nifti"},   {".bin", "cifar"},
-                   {"-ubyte", "idx"},  {".idx", "idx"},     {".tsv", "csv"}};
+    } endings[] = {{".csv", "csv"},   {".data", "csv"},  {".npy", "npy"},
+                   {".npz", "npy"},   {".nii", "nifti"}, {".bin", "cifar"},
+                   {"-ubyte", "idx"}, {".idx", "idx"},   {".tsv", "csv"}};
     size_t size = strlen(path);
     if (dpf_ends_with(path, ".gz") || dpf_ends_with(path, ".xz"))
         size -= 3;

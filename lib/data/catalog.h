@@ -17,8 +17,8 @@ struct dpf_load_request {
     const char *format;        /* idx, cifar, csv, npy, nifti, or NULL: by file name */
     const char *const *labels; /* label file (idx) or mask files (nifti) */
     size_t label_count;
-    const struct dpf_columns *columns; /* csv, or NULL */
-    uint64_t classes;                  /* of labels and masks; 0: not declared */
+    const struct dpf_columns *columns;    /* csv, or NULL */
+    uint64_t classes;                     /* of labels and masks; 0: not declared */
     uint64_t count, seed, side, channels; /* generators; count 0: the default */
 };
 

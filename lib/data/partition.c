@@ -63,7 +63,8 @@ static bool in_fraction(struct dpf_partition *p)
         p->block_size = p->total_known ? p->total : UNKNOWN_TOTAL_BLOCK;
         if (p->block_size == 0)
             p->block_size = 1;
-        p->block_need = share(p, p->block_start + p->block_size) - share(p, p->block_start);
+        p->block_need =
+            share(p, p->block_start + p->block_size) - share(p, p->block_start);
     }
     struct dpf_seeded r;
     dpf_seeded_init(&r, "split fraction", p->seed, p->index);
@@ -117,12 +118,10 @@ static bool listed(const struct dpf_partition *p, double label)
 }
 
 enum dpf_status dpf_partition_choose(struct dpf_partition *p, const struct dpf_header *h,
-                                     struct dpf_batch *b, bool *keep,
-                                     struct dpf_error *e)
+                                     struct dpf_batch *b, bool *keep, struct dpf_error *e)
 {
     struct dpf_tensor *labels = NULL;
-    if (p->rule == DPF_PART_CLASS &&
-        !(labels = dpf_batch_field(b, h, p->class_field, e)))
+    if (p->rule == DPF_PART_CLASS && !(labels = dpf_batch_field(b, h, p->class_field, e)))
         return DPF_BAD_STREAM;
     for (uint64_t i = 0; i < b->rows; i++, p->index++) {
         if (labels)

@@ -38,7 +38,8 @@ enum dpf_status dpf_scale_from_bounds(struct dpf_scale *s, const double *lo,
     s->hi = 1;
     for (size_t i = 0; i < count; i++) {
         s->offset[i] = (float)(both_signs ? lo[i] + (hi[i] - lo[i]) / 2 : lo[i]);
-        s->factor[i] = hi[i] > lo[i] ? (float)((both_signs ? 2 : 1) / (hi[i] - lo[i])) : 0;
+        s->factor[i] =
+            hi[i] > lo[i] ? (float)((both_signs ? 2 : 1) / (hi[i] - lo[i])) : 0;
     }
     return DPF_OK;
 }

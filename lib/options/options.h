@@ -12,14 +12,15 @@
 
 enum dpf_option_kind {
     DPF_KIND_END = 0,
-    DPF_KIND_FLAG,     /* bool */
-    DPF_KIND_INT,      /* int64_t within [lo, hi] */
-    DPF_KIND_REAL,     /* double within [lo, hi] */
-    DPF_KIND_RANGE,    /* struct dpf_range, LO:HI */
-    DPF_KIND_STRING,   /* const char * */
-    DPF_KIND_CHOICE,   /* const char *, one of choices */
-    DPF_KIND_FILE,     /* const char *, a file that is read: its content is what matters */
-    DPF_KIND_OUTFILE,  /* const char *, a file or folder that is written as a side effect */
+    DPF_KIND_FLAG,    /* bool */
+    DPF_KIND_INT,     /* int64_t within [lo, hi] */
+    DPF_KIND_REAL,    /* double within [lo, hi] */
+    DPF_KIND_RANGE,   /* struct dpf_range, LO:HI */
+    DPF_KIND_STRING,  /* const char * */
+    DPF_KIND_CHOICE,  /* const char *, one of choices */
+    DPF_KIND_FILE,    /* const char *, a file that is read: its content is what matters */
+    DPF_KIND_OUTFILE, /* const char *, a file or folder that is written as a side effect
+                       */
     DPF_KIND_ENDPOINT, /* const char *, another stream that is read */
     DPF_KIND_LIST,     /* struct dpf_list, repeatable */
 };
@@ -53,27 +54,46 @@ struct dpf_option {
     unsigned flags;
 };
 
-#define DPF_OPT_FLAG(n, t, h) {.name = n, .kind = DPF_KIND_FLAG, .target = t, .help = h}
+#define DPF_OPT_FLAG(n, t, h)                                                            \
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_FLAG, .target = t, .help = h                         \
+    }
 #define DPF_OPT_INT(n, t, a, l, u, h)                                                    \
-    {.name = n, .kind = DPF_KIND_INT, .target = t, .arg = a, .lo = l, .hi = u, .help = h}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_INT, .target = t, .arg = a, .lo = l, .hi = u,        \
+        .help = h                                                                        \
+    }
 #define DPF_OPT_REAL(n, t, a, l, u, h)                                                   \
-    {.name = n, .kind = DPF_KIND_REAL, .target = t, .arg = a, .lo = l, .hi = u, .help = h}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_REAL, .target = t, .arg = a, .lo = l, .hi = u,       \
+        .help = h                                                                        \
+    }
 #define DPF_OPT_RANGE(n, t, a, h)                                                        \
-    {.name = n, .kind = DPF_KIND_RANGE, .target = t, .arg = a, .help = h}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_RANGE, .target = t, .arg = a, .help = h              \
+    }
 #define DPF_OPT_STRING(n, t, a, h)                                                       \
-    {.name = n, .kind = DPF_KIND_STRING, .target = t, .arg = a, .help = h}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_STRING, .target = t, .arg = a, .help = h             \
+    }
 #define DPF_OPT_CHOICE(n, t, c, a, h)                                                    \
-    {.name = n, .kind = DPF_KIND_CHOICE, .target = t, .choices = c, .arg = a, .help = h}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_CHOICE, .target = t, .choices = c, .arg = a,         \
+        .help = h                                                                        \
+    }
 #define DPF_OPT_FILE(n, t, a, h)                                                         \
-    {.name = n, .kind = DPF_KIND_FILE, .target = t, .arg = a, .help = h}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_FILE, .target = t, .arg = a, .help = h               \
+    }
 #define DPF_OPT_OUTFILE(n, t, a, h)                                                      \
-    {.name = n,                                                                          \
-     .kind = DPF_KIND_OUTFILE,                                                           \
-     .target = t,                                                                        \
-     .arg = a,                                                                           \
-     .help = h,                                                                          \
-     .flags = DPF_OPTION_IMMATERIAL}
-#define DPF_OPT_END {.kind = DPF_KIND_END}
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_OUTFILE, .target = t, .arg = a, .help = h,           \
+        .flags = DPF_OPTION_IMMATERIAL                                                   \
+    }
+#define DPF_OPT_END                                                                      \
+    {                                                                                    \
+        .kind = DPF_KIND_END                                                             \
+    }
 
 struct dpf_given {
     const struct dpf_option *option;

@@ -53,9 +53,7 @@ static void print_row(struct dpf_board *b, size_t i)
         snprintf(eta, sizeof eta, "%3.0f %%, %.0f s left",
                  100 * (double)now.records / (double)now.total,
                  (double)(now.total - now.records) / rate);
-    const char *state = running                         ? eta
-                        : b->states[i] == DPF_ROW_DONE ? "done"
-                                                       : "failed";
+    const char *state = running ? eta : b->states[i] == DPF_ROW_DONE ? "done" : "failed";
     fprintf(b->out, "  %-14s %-12s %12s records %10.3g/s %10s %6.1f s  %s",
             b->plan->pipeline->statements[p->statement].label, p->stage, records, rate,
             bytes, seconds, state);

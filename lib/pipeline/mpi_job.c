@@ -61,14 +61,14 @@ static enum dpf_status write_app_file(const struct dpf_plan *plan, const char *p
                         plan->run_dir);
     for (size_t i = 0; status == DPF_OK && i < plan->process_count; i++) {
         char *script = dpf_format("%s/%zu.sh", plan->work, i);
-        status = script ? write_script(&plan->processes[i], script, e)
-                        : dpf_fail_memory(e);
+        status =
+            script ? write_script(&plan->processes[i], script, e) : dpf_fail_memory(e);
         dpf_text_addf(&app, "-np 1 sh %s\n", script ? script : "");
         free(script);
     }
     if (status == DPF_OK)
-        status = app.failed ? dpf_fail_memory(e)
-                            : dpf_write_file(path, app.data, app.size, e);
+        status =
+            app.failed ? dpf_fail_memory(e) : dpf_write_file(path, app.data, app.size, e);
     dpf_text_release(&app);
     return status;
 }
@@ -77,7 +77,8 @@ static enum dpf_status write_app_file(const struct dpf_plan *plan, const char *p
 static char *command_line(const char *app, const char *extra)
 {
     return dpf_format("exec mpirun %s --oversubscribe --bind-to none %s --app %s",
-                      geteuid() == 0 ? "--allow-run-as-root" : "", extra ? extra : "", app);
+                      geteuid() == 0 ? "--allow-run-as-root" : "", extra ? extra : "",
+                      app);
 }
 
 static pid_t start(const char *line, const char *log)
@@ -137,8 +138,8 @@ enum dpf_status dpf_mpi_job_run(struct dpf_plan *plan, const char *mpirun_args,
     char *log = dpf_path_join(plan->work, "mpirun.log");
     char *line = app ? command_line(app, mpirun_args) : NULL;
     bool *seen = dpf_calloc(plan->process_count, sizeof *seen);
-    enum dpf_status status = app && log && line && seen ? write_app_file(plan, app, e)
-                                                        : dpf_fail_memory(e);
+    enum dpf_status status =
+        app && log && line && seen ? write_app_file(plan, app, e) : dpf_fail_memory(e);
     int wait_status = 0;
     if (status == DPF_OK) {
         pid_t pid = start(line, log);
@@ -148,8 +149,8 @@ enum dpf_status dpf_mpi_job_run(struct dpf_plan *plan, const char *mpirun_args,
             wait_status = watch(pid, plan, board, seen);
     }
     if (status == DPF_OK && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 127)
-        status = dpf_fail(e, DPF_UNAVAILABLE,
-                          "cannot start 'mpirun': install openmpi-bin");
+        status =
+            dpf_fail(e, DPF_UNAVAILABLE, "cannot start 'mpirun': install openmpi-bin");
     else if (status == DPF_OK && wait_status != 0)
         status = dpf_fail(e, DPF_SYSTEM, "mpirun failed (its words are in '%s')", log);
     free(app);

@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 
-/* One logical line: backslash-newline is passed over as white space, a comment ends it. */
+/* One logical line: backslash-newline is passed over as white space, a comment ends it.
+ */
 struct cursor {
     const char *at, *end;
     int line;
@@ -219,8 +220,12 @@ static enum dpf_status take_reference(struct cursor *c, struct dpf_word *w)
     }
     if (status == DPF_OK && !w->stream_count)
         status = wrong(c, "no stream '%s%s%s' was made above this line", name ? name : "",
-                       index && !all ? "[" : all ? "[*" : "",
-                       index && !all ? label + strlen(name) + 1 : all ? "]" : "");
+                       index && !all ? "["
+                       : all         ? "[*"
+                                     : "",
+                       index && !all ? label + strlen(name) + 1
+                       : all         ? "]"
+                                     : "");
     if (status == DPF_OK && c->at < c->end && !ends_word(*c->at))
         status = wrong(c, "'@%s' has something attached to it", name);
     free(name);
@@ -488,8 +493,8 @@ static enum dpf_status take_line(struct cursor *c, const struct dpf_setting *set
     return status;
 }
 
-static enum dpf_status check_settings(struct cursor *c, const struct dpf_setting *settings,
-                                      size_t setting_count)
+static enum dpf_status
+check_settings(struct cursor *c, const struct dpf_setting *settings, size_t setting_count)
 {
     for (size_t i = 0; i < setting_count; i++) {
         bool found = false;
@@ -509,12 +514,8 @@ enum dpf_status dpf_pipeline_parse(struct dpf_pipeline *p, const char *text, siz
                                    const struct dpf_setting *settings,
                                    size_t setting_count, struct dpf_error *e)
 {
-    struct cursor c = {.at = text,
-                       .end = text + size,
-                       .line = 1,
-                       .p = p,
-                       .run_dir = run_dir,
-                       .e = e};
+    struct cursor c = {
+        .at = text, .end = text + size, .line = 1, .p = p, .run_dir = run_dir, .e = e};
     *p = (struct dpf_pipeline){.file = dpf_strdup(file)};
     enum dpf_status status = p->file ? DPF_OK : dpf_fail_memory(e);
     while (status == DPF_OK && c.at < c.end) {

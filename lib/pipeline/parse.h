@@ -20,8 +20,8 @@ struct dpf_param {
 };
 
 struct dpf_word {
-    char *text;       /* expanded; NULL for a reference */
-    size_t *streams;  /* a reference: the streams it names */
+    char *text;      /* expanded; NULL for a reference */
+    size_t *streams; /* a reference: the streams it names */
     size_t stream_count;
 };
 

@@ -31,7 +31,8 @@ struct arguments {
 
 static bool add_argument(struct arguments *a, char *take_text)
 {
-    if (!take_text || !dpf_grow(&a->items, &a->capacity, a->count + 2, sizeof *a->items)) {
+    if (!take_text ||
+        !dpf_grow(&a->items, &a->capacity, a->count + 2, sizeof *a->items)) {
         free(take_text);
         return false;
     }
@@ -89,14 +90,15 @@ static enum dpf_status fingerprint_command(struct dpf_plan *plan, size_t stateme
         for (size_t k = 0; good && k < w->stream_count; k++) {
             if (k && dpf_starts_with(argv.items[argv.count - 2], "--"))
                 good = add_argument(&argv, dpf_strdup(argv.items[argv.count - 2]));
-            good = good &&
-                   add_argument(&argv, dpf_format("@%s", plan->streams[w->streams[k]].key));
+            good =
+                good &&
+                add_argument(&argv, dpf_format("@%s", plan->streams[w->streams[k]].key));
         }
     }
     good = good && add_argument(&argv, dpf_strdup("--fingerprint"));
     int exit_status = 0;
-    enum dpf_status status = good ? dpf_capture(argv.items, &out, &err, &exit_status, e)
-                                  : dpf_fail_memory(e);
+    enum dpf_status status =
+        good ? dpf_capture(argv.items, &out, &err, &exit_status, e) : dpf_fail_memory(e);
     if (status == DPF_OK && exit_status != 0) {
         const char *said = dpf_text_get(&err);
         size_t size = strcspn(said, "\n");
@@ -105,8 +107,9 @@ static enum dpf_status fingerprint_command(struct dpf_plan *plan, size_t stateme
             size -= (size_t)(colon + 2 - said);
             said = colon + 2;
         }
-        status = dpf_fail(e, exit_status <= DPF_UNAVAILABLE ? (enum dpf_status)exit_status
-                                                            : DPF_UNAVAILABLE,
+        status = dpf_fail(e,
+                          exit_status <= DPF_UNAVAILABLE ? (enum dpf_status)exit_status
+                                                         : DPF_UNAVAILABLE,
                           "%s: %.*s", where, (int)size, said);
     }
     if (status == DPF_OK)
@@ -144,7 +147,8 @@ static enum dpf_status fingerprint_statement(struct dpf_plan *plan, size_t index
         dpf_fingerprint_add_string(&f, plan->streams[s->input.streams[i]].key);
     for (size_t i = 0; status == DPF_OK && i < s->count; i++) {
         for (size_t k = 0; status == DPF_OK && k < s->commands[i].count; k++)
-            status = check_inputs(plan, s, &s->commands[i].words[k], s->commands[i].line, e);
+            status =
+                check_inputs(plan, s, &s->commands[i].words[k], s->commands[i].line, e);
         if (status == DPF_OK)
             status = fingerprint_command(plan, index, i, &f, e);
     }
@@ -224,8 +228,7 @@ static enum dpf_status choose_direct(struct dpf_plan *plan, struct dpf_error *e)
     }
     for (size_t i = 0; i < count; i++) {
         struct dpf_plan_stream *ps = &plan->streams[i];
-        ps->direct =
-            !ps->reused && !ps->has_twin && readers[i] == 1 && by_input[i] == 1;
+        ps->direct = !ps->reused && !ps->has_twin && readers[i] == 1 && by_input[i] == 1;
         if (ps->direct)
             ps->edge = plan->edge_count++;
     }
@@ -262,8 +265,8 @@ static bool add_pair(struct dpf_plan_process *p, const char *option, char *take_
     return add_text(p, take_value);
 }
 
-static enum dpf_status open_edge(struct dpf_plan *plan, struct edges *edges, unsigned edge,
-                                 struct dpf_error *e)
+static enum dpf_status open_edge(struct dpf_plan *plan, struct edges *edges,
+                                 unsigned edge, struct dpf_error *e)
 {
     size_t old = edges->capacity;
     if (!dpf_grow(&edges->pipes, &edges->capacity, edge + 1, sizeof *edges->pipes))
@@ -279,8 +282,9 @@ static enum dpf_status open_edge(struct dpf_plan *plan, struct edges *edges, uns
 /* The name of an edge that is no pipe. */
 static char *edge_endpoint(const struct dpf_plan *plan, unsigned edge)
 {
-    return plan->plumbing == DPF_PLUMB_ZMQ ? dpf_format("ipc://%s/%u", plan->sockets, edge)
-                                           : dpf_format("mpi:%u", edge);
+    return plan->plumbing == DPF_PLUMB_ZMQ
+               ? dpf_format("ipc://%s/%u", plan->sockets, edge)
+               : dpf_format("mpi:%u", edge);
 }
 
 static enum dpf_status write_edge(struct dpf_plan *plan, struct edges *edges,
@@ -300,8 +304,8 @@ static enum dpf_status write_edge(struct dpf_plan *plan, struct edges *edges,
     return good ? DPF_OK : dpf_fail_memory(e);
 }
 
-static enum dpf_status read_edge(struct dpf_plan *plan, struct edges *edges, unsigned edge,
-                                 bool only, struct dpf_plan_process *p,
+static enum dpf_status read_edge(struct dpf_plan *plan, struct edges *edges,
+                                 unsigned edge, bool only, struct dpf_plan_process *p,
                                  struct dpf_error *e)
 {
     enum dpf_status status = open_edge(plan, edges, edge, e);
@@ -330,7 +334,8 @@ static enum dpf_status read_edge(struct dpf_plan *plan, struct edges *edges, uns
 /* Where a stream that does not flow directly is read. */
 static char *file_endpoint(const struct dpf_plan_stream *ps)
 {
-    return ps->reused && !ps->twin ? dpf_strdup(ps->stored) : dpf_format("follow:%s", ps->stored);
+    return ps->reused && !ps->twin ? dpf_strdup(ps->stored)
+                                   : dpf_format("follow:%s", ps->stored);
 }
 
 static enum dpf_status add_inputs(struct dpf_plan *plan, struct edges *edges,

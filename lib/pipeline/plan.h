@@ -20,7 +20,7 @@ struct dpf_plan_stream {
     bool text;         /* a sink's text, not a stream */
     bool side_effects; /* also writes files of its own: never reused */
     bool reused;
-    bool twin;     /* the same as an earlier one of this plan, which makes it */
+    bool twin; /* the same as an earlier one of this plan, which makes it */
     bool has_twin;
     bool direct;   /* has one reader, which it feeds without the file */
     char *stored;  /* path in the store */
@@ -44,8 +44,8 @@ struct dpf_plan_process {
 struct dpf_plan {
     const struct dpf_pipeline *pipeline;
     enum dpf_plumbing plumbing;
-    char *run_dir, *store, *work; /* work: status files, logs, sockets */
-    char *sockets;                /* short private folder for ipc:// */
+    char *run_dir, *store, *work;    /* work: status files, logs, sockets */
+    char *sockets;                   /* short private folder for ipc:// */
     struct dpf_plan_stream *streams; /* one a statement */
     struct dpf_plan_process *processes;
     size_t process_count, process_capacity;

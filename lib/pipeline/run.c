@@ -36,7 +36,8 @@ static void outcome_of(const struct dpf_plan_process *p, const struct dpf_child 
         out->status = DPF_SYSTEM;
         snprintf(out->message, sizeof out->message, "was killed by signal %d (%s)",
                  WTERMSIG(c->wait_status), strsignal(WTERMSIG(c->wait_status)));
-    } else if (WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 127 && !spoke) {
+    } else if (WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 127 &&
+               !spoke) {
         dpf_fail(out, DPF_UNAVAILABLE, "could not be started");
     } else if (c->wait_status != 0 && !spoke) {
         dpf_fail(out, DPF_SYSTEM, "ended without a word");
@@ -54,8 +55,8 @@ static enum dpf_status name_cause(const struct dpf_plan *plan,
         outcome_of(&plan->processes[i], children ? &children[i] : NULL, &o);
         if (o.status == DPF_OK)
             continue;
-        bool earlier = best != SIZE_MAX && children &&
-                       children[i].order < children[best].order;
+        bool earlier =
+            best != SIZE_MAX && children && children[i].order < children[best].order;
         if (best == SIZE_MAX || (found.consequence && !o.consequence) ||
             (found.consequence == o.consequence && earlier)) {
             best = i;

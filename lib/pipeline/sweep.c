@@ -102,7 +102,8 @@ static enum dpf_status run_point(const struct dpf_sweep *sweep, const char *text
         &pipeline, text, size, dpf_path_base(sweep->file), dir, settings, count, e);
     if (status != DPF_OK)
         return status;
-    status = dpf_plan_make(&plan, &pipeline, sweep->plumbing, dir, store, sweep->fresh, e);
+    status =
+        dpf_plan_make(&plan, &pipeline, sweep->plumbing, dir, store, sweep->fresh, e);
     if (status == DPF_OK && sweep->dry_run)
         show_plan(sweep, &plan);
     else if (status == DPF_OK) {
@@ -144,13 +145,15 @@ static enum dpf_status run_numbered(const struct dpf_sweep *sweep, const char *t
     for (char *c = name.data; c && *c; c++)
         if (*c == '/') /* a value may be a path; the folder's name may not */
             *c = '_';
-    char *point_dir = axes->count ? dpf_path_join(dir, dpf_text_get(&name)) : dpf_strdup(dir);
+    char *point_dir =
+        axes->count ? dpf_path_join(dir, dpf_text_get(&name)) : dpf_strdup(dir);
     if (status == DPF_OK && axes->count && !sweep->run.quiet)
         fprintf(sweep->out, "%s (%zu of %zu)\n", dpf_text_get(&name), point + 1,
                 axes->points);
     if (status == DPF_OK)
-        status = point_dir ? run_point(sweep, text, size, settings, count, point_dir, store, e)
-                           : dpf_fail_memory(e);
+        status = point_dir
+                     ? run_point(sweep, text, size, settings, count, point_dir, store, e)
+                     : dpf_fail_memory(e);
     if (status != DPF_OK && axes->count)
         dpf_error_prefix(e, "%s", dpf_text_get(&name));
     for (size_t i = 0; i < plain; i++)
@@ -172,7 +175,8 @@ static char *default_dir(const char *file)
 
 enum dpf_status dpf_sweep_run(const struct dpf_sweep *sweep, struct dpf_error *e)
 {
-    char *text = NULL, *dir = sweep->dir ? dpf_strdup(sweep->dir) : default_dir(sweep->file);
+    char *text = NULL,
+         *dir = sweep->dir ? dpf_strdup(sweep->dir) : default_dir(sweep->file);
     char *store = dir ? dpf_path_join(dir, ".store") : NULL;
     size_t size = 0;
     struct axes axes = {.points = 1};
@@ -182,8 +186,8 @@ enum dpf_status dpf_sweep_run(const struct dpf_sweep *sweep, struct dpf_error *e
               : dpf_fail_memory(e);
     /* Parsed once with the lists still in, to learn which parameters have them. */
     if (status == DPF_OK)
-        status = dpf_pipeline_parse(&pipeline, text, size, dpf_path_base(sweep->file), dir,
-                                    sweep->settings, sweep->setting_count, e);
+        status = dpf_pipeline_parse(&pipeline, text, size, dpf_path_base(sweep->file),
+                                    dir, sweep->settings, sweep->setting_count, e);
     if (status == DPF_OK) {
         for (size_t i = 0; status == DPF_OK && i < pipeline.param_count; i++)
             if (is_list(pipeline.params[i].value))

@@ -85,7 +85,8 @@ static size_t reap(struct dpf_child *children, size_t count, struct dpf_board *b
     size_t ended = 0;
     for (size_t i = 0; i < count; i++) {
         struct dpf_child *c = &children[i];
-        if (!c->ended && c->pid > 0 && waitpid(c->pid, &c->wait_status, WNOHANG) == c->pid) {
+        if (!c->ended && c->pid > 0 &&
+            waitpid(c->pid, &c->wait_status, WNOHANG) == c->pid) {
             static size_t order;
             c->ended = true;
             c->order = ++order;

@@ -19,7 +19,8 @@ struct dpf_child {
 enum dpf_status dpf_child_start(struct dpf_child *child, struct dpf_plan_process *process,
                                 struct dpf_error *e);
 /* Wait for all. As soon as one fails, or a signal tells us to stop, end the others. */
-void dpf_children_watch(struct dpf_child *children, size_t count, struct dpf_board *board);
+void dpf_children_watch(struct dpf_child *children, size_t count,
+                        struct dpf_board *board);
 /* A pause that the end of a child interrupts. */
 void dpf_watch_pause(void);
 

@@ -6,9 +6,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/signals.h"
 #include "base/version.h"
-#include "base/progress.h"
 #include "stage/stage.h"
 #include "transport/transport.h"
 
@@ -236,9 +236,9 @@ static void report(struct dpf_stage *s)
 {
     struct dpf_counters now = {
         .records = s->info->kind == DPF_SINK ? s->records_in : s->writer.records,
-        .total = s->info->kind == DPF_SINK  ? s->in.records
-                 : s->out.has_records ? s->out.records
-                                      : 0,
+        .total = s->info->kind == DPF_SINK ? s->in.records
+                 : s->out.has_records      ? s->out.records
+                                           : 0,
         .bytes = s->info->kind == DPF_SINK ? s->bytes_in : s->writer.bytes};
     dpf_progress_update(s->progress, &now);
 }
@@ -449,9 +449,9 @@ static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
     const char *transport = getenv("DPFLOW_TRANSPORT");
     bool wanted = transport && strcmp(transport, "mpi") == 0;
     size_t count = 0;
-    char **endpoints = dpf_calloc(
-        common.inputs.count + common.outputs.count + s->parsed.given_count,
-        sizeof *endpoints);
+    char **endpoints =
+        dpf_calloc(common.inputs.count + common.outputs.count + s->parsed.given_count,
+                   sizeof *endpoints);
     if (!endpoints)
         return dpf_fail_memory(e);
     for (size_t i = 0; i < common.inputs.count; i++)

@@ -20,8 +20,8 @@ static enum dpf_status each_value(const struct dpf_values *v,
     size_t at = 0;
     for (uint32_t i = 0; i < v->count; i++) {
         msgpack_object o;
-        msgpack_unpack_return r = msgpack_unpack((const char *)v->bytes.data,
-                                                 v->bytes.size, &at, zone, &o);
+        msgpack_unpack_return r =
+            msgpack_unpack((const char *)v->bytes.data, v->bytes.size, &at, zone, &o);
         if (r != MSGPACK_UNPACK_SUCCESS && r != MSGPACK_UNPACK_EXTRA_BYTES)
             break;
         show(out, &o);
@@ -62,7 +62,8 @@ static void show_step(FILE *out, const msgpack_object *o)
     size_t name_size = 1, version_size = 0;
     dpf_object_text(dpf_object_get(o, "stage"), &name, &name_size);
     dpf_object_text(dpf_object_get(o, "version"), &version, &version_size);
-    fprintf(out, "           %.*s %.*s", (int)name_size, name, (int)version_size, version);
+    fprintf(out, "           %.*s %.*s", (int)name_size, name, (int)version_size,
+            version);
     const msgpack_object *more[] = {dpf_object_get(o, "arguments"),
                                     dpf_object_get(o, "options")};
     for (int i = 0; i < 2; i++) {
@@ -115,7 +116,8 @@ enum dpf_status dpf_show_header_text(FILE *out, const struct dpf_header *h,
         show_field(out, &h->fields[i]);
     fprintf(out, "made by\n");
     enum dpf_status status = each_value(&h->provenance, show_step, out, e);
-    fprintf(out, "ledger     %s\n", h->events.count ? "" : "no events: nothing was spent");
+    fprintf(out, "ledger     %s\n",
+            h->events.count ? "" : "no events: nothing was spent");
     if (status == DPF_OK)
         status = each_value(&h->events, show_event, out, e);
     return status;
@@ -170,8 +172,18 @@ void dpf_show_other(FILE *out, bool json, const msgpack_object *frame)
 
 static void bars_text(FILE *out, const struct dpf_summary *s)
 {
-    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
-                                         "▅", "▆", "▇", "█"};
+    /* one eighth to a full block: U+2581 to U+2588 */
+    static const char *const blocks[] = {
+        " ",
+        "\u2581",
+        "\u2582",
+        "\u2583",
+        "\u2584",
+        "\u2585",
+        "\u2586",
+        "\u2587",
+        "\u2588",
+    };
     uint64_t bars[TEXT_BARS], top = 1;
     dpf_summary_histogram(s, bars, TEXT_BARS);
     for (int i = 0; i < TEXT_BARS; i++)
@@ -186,8 +198,8 @@ static void bars_text(FILE *out, const struct dpf_summary *s)
 static void statistics_text(FILE *out, const struct dpf_field *f,
                             const struct dpf_summary *s)
 {
-    fprintf(out, "           %-8s %10.4g %10.4g %10.4g %10.4g  |", f->name, s->lo, s->mean,
-            s->hi, dpf_summary_deviation(s));
+    fprintf(out, "           %-8s %10.4g %10.4g %10.4g %10.4g  |", f->name, s->lo,
+            s->mean, s->hi, dpf_summary_deviation(s));
     bars_text(out, s);
     fputc('|', out);
     if (s->not_finite)

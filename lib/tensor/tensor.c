@@ -165,7 +165,8 @@ double dpf_tensor_get(const struct dpf_tensor *t, uint64_t i)
 bool dpf_tensor_equal(const struct dpf_tensor *a, const struct dpf_tensor *b)
 {
     return a->dtype == b->dtype && dpf_shape_equal(&a->shape, &b->shape) &&
-           a->bytes == b->bytes && (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
+           a->bytes == b->bytes &&
+           (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
 }
 
 enum dpf_status dpf_tensor_to_f32(const struct dpf_tensor *from, struct dpf_tensor *to,

@@ -37,9 +37,10 @@ enum dpf_status dpf_curve_generate(const char *name, struct dpf_error *e)
     enum dpf_status status = DPF_OK;
     if (zmq_curve_keypair(key.public_text, key.secret_text) != 0)
         return dpf_fail(e, DPF_UNAVAILABLE, "this libzmq was built without CURVE");
-    char *secret_path = dpf_format("%s.key", name), *public_path = dpf_format("%s.pub", name);
-    char *public_file = dpf_format("# dpflow CURVE key: may be handed out\npublic %s\n",
-                                   key.public_text);
+    char *secret_path = dpf_format("%s.key", name),
+         *public_path = dpf_format("%s.pub", name);
+    char *public_file =
+        dpf_format("# dpflow CURVE key: may be handed out\npublic %s\n", key.public_text);
     char *secret_file =
         dpf_format("# dpflow CURVE key pair: keep secret\npublic %s\nsecret %s\n",
                    key.public_text, key.secret_text);
@@ -169,8 +170,8 @@ enum dpf_status dpf_curve_guard_start(void *zmq_context,
     g->socket = zmq_socket(zmq_context, ZMQ_REP);
     if (!g->socket || zmq_bind(g->socket, "inproc://zeromq.zap.01") != 0 ||
         pthread_create(&g->thread, NULL, guard_main, g) != 0) {
-        enum dpf_status status =
-            dpf_fail(e, DPF_SYSTEM, "cannot start the key check: %s", zmq_strerror(errno));
+        enum dpf_status status = dpf_fail(e, DPF_SYSTEM, "cannot start the key check: %s",
+                                          zmq_strerror(errno));
         if (g->socket)
             zmq_close(g->socket);
         free(g->allowed);

@@ -23,7 +23,7 @@ struct dpf_endpoint_options {
     const char *key_file;         /* our CURVE key pair, or NULL */
     const char *const *peer_keys; /* public key files of those we talk to */
     size_t peer_key_count;
-    bool cleartext;        /* the user accepts unencrypted TCP beyond this machine */
+    bool cleartext;         /* the user accepts unencrypted TCP beyond this machine */
     double connect_seconds; /* how long to wait for the other side; 0: the default */
 };
 

@@ -31,7 +31,7 @@
 #include "base/banned.h"
 
 enum {
-    WINDOW = 8,              /* frames in flight to one reader */
+    WINDOW = 8, /* frames in flight to one reader */
     HEARTBEAT_MS = 1000,
     HEARTBEAT_TIMEOUT_MS = 4000,
     POLL_MS = 100,
@@ -55,8 +55,8 @@ struct zmq_channel {
     void *context, *socket, *monitor;
     struct dpf_curve_guard *guard;
     bool binds, reading, curve;
-    bool suspect;         /* some peer went away: find out which */
-    bool lost;            /* connecting side: the other side went away */
+    bool suspect; /* some peer went away: find out which */
+    bool lost;    /* connecting side: the other side went away */
     enum dpf_status connect_status;
     bool connected;
     struct peer *peers;
@@ -68,8 +68,8 @@ static bool stop_now(struct dpf_error *e, enum dpf_status *status)
 {
     if (!dpf_stop_requested())
         return false;
-    *status = dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
-                                  dpf_stop_signal());
+    *status =
+        dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d", dpf_stop_signal());
     return true;
 }
 
@@ -264,12 +264,13 @@ static enum dpf_status pump(struct zmq_channel *c, struct peer **data_from,
     if (status != DPF_OK || kind == 0 || kind == 'H' || kind == 'P' || !from)
         return status;
     if (kind == 'X')
-        return dpf_fail(e, DPF_UNAVAILABLE, "the other side takes no more peers, or is "
-                                            "no dpflow stream in this direction");
+        return dpf_fail(e, DPF_UNAVAILABLE,
+                        "the other side takes no more peers, or is "
+                        "no dpflow stream in this direction");
     if (kind == 'C' && !c->reading && zmq_msg_size(payload) == 4) {
         const unsigned char *b = zmq_msg_data(payload);
-        uint32_t n = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
-                     (uint32_t)b[3] << 24;
+        uint32_t n =
+            b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         if (n <= WINDOW && from->credit <= WINDOW)
             from->credit += n;
         return DPF_OK;
@@ -431,9 +432,8 @@ static void zmq_channel_destroy(struct dpf_channel *base)
 
 static const struct dpf_channel_ops zmq_read_ops = {
     .recv = zmq_recv_frame, .finish = zmq_read_finish, .destroy = zmq_channel_destroy};
-static const struct dpf_channel_ops zmq_write_ops = {.send = zmq_send_frame,
-                                                     .finish = zmq_write_finish,
-                                                     .destroy = zmq_channel_destroy};
+static const struct dpf_channel_ops zmq_write_ops = {
+    .send = zmq_send_frame, .finish = zmq_write_finish, .destroy = zmq_channel_destroy};
 
 /* Split "tcp://host:port,bind,peers=3" into the address and its options. */
 static enum dpf_status parse_endpoint(struct zmq_channel *c, char *text,
@@ -470,15 +470,13 @@ static enum dpf_status parse_endpoint(struct zmq_channel *c, char *text,
 
 static bool is_local(const char *address)
 {
-    return dpf_starts_with(address, "ipc://") ||
-           dpf_starts_with(address, "tcp://127.") ||
+    return dpf_starts_with(address, "ipc://") || dpf_starts_with(address, "tcp://127.") ||
            dpf_starts_with(address, "tcp://localhost:") ||
            dpf_starts_with(address, "tcp://[::1]:");
 }
 
 static enum dpf_status set_keys(struct zmq_channel *c, const char *address,
-                                const struct dpf_endpoint_options *o,
-                                struct dpf_error *e)
+                                const struct dpf_endpoint_options *o, struct dpf_error *e)
 {
     if (!o->key_file && !o->peer_key_count) {
         if (is_local(address) || o->cleartext)
@@ -492,7 +490,8 @@ static enum dpf_status set_keys(struct zmq_channel *c, const char *address,
         return dpf_fail(e, DPF_USAGE, "CURVE needs both --key and --peer-key");
     if (!c->binds && o->peer_key_count != 1)
         return dpf_fail(e, DPF_USAGE,
-                        "endpoint '%s' connects to one peer: give one --peer-key", address);
+                        "endpoint '%s' connects to one peer: give one --peer-key",
+                        address);
     struct dpf_curve_key own, *peers = dpf_calloc(o->peer_key_count, sizeof *peers);
     if (!peers)
         return dpf_fail_memory(e);
@@ -501,16 +500,16 @@ static enum dpf_status set_keys(struct zmq_channel *c, const char *address,
         status = dpf_curve_read(o->peer_keys[i], false, &peers[i], e);
     int yes = 1;
     if (status == DPF_OK && c->binds) {
-        status = dpf_curve_guard_start(c->context, peers, o->peer_key_count, &c->guard, e);
+        status =
+            dpf_curve_guard_start(c->context, peers, o->peer_key_count, &c->guard, e);
         zmq_setsockopt(c->socket, ZMQ_CURVE_SERVER, &yes, sizeof yes);
     } else if (status == DPF_OK) {
         zmq_setsockopt(c->socket, ZMQ_CURVE_SERVERKEY, peers[0].public_text,
                        DPF_CURVE_TEXT);
         zmq_setsockopt(c->socket, ZMQ_CURVE_PUBLICKEY, own.public_text, DPF_CURVE_TEXT);
     }
-    if (status == DPF_OK &&
-        zmq_setsockopt(c->socket, ZMQ_CURVE_SECRETKEY, own.secret_text, DPF_CURVE_TEXT) !=
-            0)
+    if (status == DPF_OK && zmq_setsockopt(c->socket, ZMQ_CURVE_SECRETKEY,
+                                           own.secret_text, DPF_CURVE_TEXT) != 0)
         status = dpf_fail(e, DPF_UNAVAILABLE, "this libzmq was built without CURVE");
     c->curve = true;
     free(peers);
@@ -627,8 +626,8 @@ static enum dpf_status zmq_open(const char *endpoint, enum dpf_direction directi
     c->reading = direction == DPF_READ;
     c->base.name = dpf_strdup(endpoint);
     char *address = dpf_strdup(endpoint);
-    enum dpf_status status = c->base.name && address ? parse_endpoint(c, address, e)
-                                                     : dpf_fail_memory(e);
+    enum dpf_status status =
+        c->base.name && address ? parse_endpoint(c, address, e) : dpf_fail_memory(e);
     if (status == DPF_OK)
         status = start(c, address, options, e);
     free(address);

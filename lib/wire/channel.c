@@ -21,8 +21,8 @@ void dpf_frame_release(struct dpf_frame *frame)
     *frame = (struct dpf_frame){0};
 }
 
-enum dpf_status dpf_preamble_parse(const unsigned char preamble[DPF_PREAMBLE_BYTES], size_t *size,
-                       struct dpf_error *e)
+enum dpf_status dpf_preamble_parse(const unsigned char preamble[DPF_PREAMBLE_BYTES],
+                                   size_t *size, struct dpf_error *e)
 {
     static const unsigned char key[] = {0xa5, 'b', 'y', 't', 'e', 's', 0xcf};
     if ((preamble[0] & 0xf0) != 0x80 || memcmp(preamble + 1, key, sizeof key) != 0)
@@ -32,8 +32,8 @@ enum dpf_status dpf_preamble_parse(const unsigned char preamble[DPF_PREAMBLE_BYT
         declared = declared << 8 | preamble[i];
     if (declared < DPF_PREAMBLE_BYTES || declared > DPF_MAX_FRAME_BYTES)
         return dpf_fail(e, DPF_BAD_STREAM,
-                             "a frame declares an impossible size of %llu bytes",
-                             (unsigned long long)declared);
+                        "a frame declares an impossible size of %llu bytes",
+                        (unsigned long long)declared);
     *size = (size_t)declared;
     return DPF_OK;
 }

@@ -3,7 +3,8 @@
  * plug-ins in cluster/) implement it.
  *
  * A frame is an indivisible message. A reading channel has one or more lanes: lane i
- * carries the frames of one writer in their order, lanes are interleaved as they arrive. */
+ * carries the frames of one writer in their order, lanes are interleaved as they arrive.
+ */
 #ifndef DPF_WIRE_CHANNEL_H
 #define DPF_WIRE_CHANNEL_H
 
@@ -56,8 +57,8 @@ enum { DPF_PREAMBLE_BYTES = 16 };
 /* No frame is larger: one full tensor and its surroundings. */
 #define DPF_MAX_FRAME_BYTES (4294967296ull + (64ull << 20))
 /* The size that a preamble declares; DPF_BAD_STREAM if this is none of ours. */
-enum dpf_status dpf_preamble_parse(const unsigned char preamble[DPF_PREAMBLE_BYTES], size_t *size,
-                       struct dpf_error *e);
+enum dpf_status dpf_preamble_parse(const unsigned char preamble[DPF_PREAMBLE_BYTES],
+                                   size_t *size, struct dpf_error *e);
 
 /* Whether a whole frame is a trailer: "type" is always the second key. */
 bool dpf_frame_is_trailer(const unsigned char *data, size_t size);

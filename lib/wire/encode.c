@@ -28,8 +28,8 @@ void dpf_encoder_begin(struct dpf_encoder *enc, const char *type, unsigned entri
     msgpack_packer_init(&enc->packer, &enc->meta, write_meta);
     msgpack_pack_map(&enc->packer, entries + 2);
     dpf_encode_key(enc, "bytes");
-    unsigned char placeholder[9] = {0xcf}; /* uint64, always in its long form */
-    dpf_buffer_append(&enc->meta, placeholder, sizeof placeholder);
+    unsigned char size_later[9] = {0xcf}; /* uint64, always in its long form */
+    dpf_buffer_append(&enc->meta, size_later, sizeof size_later);
     dpf_encode_key(enc, "type");
     dpf_encode_string(enc, type);
 }

@@ -131,10 +131,10 @@ enum dpf_status dpf_header_same_fields(const struct dpf_header *a,
             char left[96], right[96];
             dpf_shape_format(&f->shape, left, sizeof left);
             dpf_shape_format(&g->shape, right, sizeof right);
-            return dpf_fail(e, DPF_BAD_STREAM,
-                            "the streams differ: field '%s' is %s %s, field '%s' is %s %s",
-                            f->name, dpf_dtype_name(f->dtype), left, g->name,
-                            dpf_dtype_name(g->dtype), right);
+            return dpf_fail(
+                e, DPF_BAD_STREAM,
+                "the streams differ: field '%s' is %s %s, field '%s' is %s %s", f->name,
+                dpf_dtype_name(f->dtype), left, g->name, dpf_dtype_name(g->dtype), right);
         }
     }
     return DPF_OK;
@@ -305,8 +305,8 @@ static enum dpf_status decode_field(const msgpack_object *o, struct dpf_header *
     bool integer = dtype == DPF_U8 || dtype == DPF_I32 || dtype == DPF_I64;
     if (classes && (!dpf_object_uint(classes, &f->classes) || !f->classes || !integer))
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' has malformed classes", name);
-    if (norm && (!dpf_object_real(norm, &f->norm_l2) || !isfinite(f->norm_l2) ||
-                 f->norm_l2 <= 0))
+    if (norm &&
+        (!dpf_object_real(norm, &f->norm_l2) || !isfinite(f->norm_l2) || f->norm_l2 <= 0))
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' has a malformed norm", name);
     if (bounds)
         status = decode_bounds(bounds, f, e);

@@ -68,8 +68,7 @@ enum dpf_status dpf_stream_write_header(struct dpf_stream_writer *w,
 }
 
 enum dpf_status dpf_stream_write_batch(struct dpf_stream_writer *w,
-                                       const struct dpf_batch *batch,
-                                       struct dpf_error *e)
+                                       const struct dpf_batch *batch, struct dpf_error *e)
 {
     enum dpf_status status =
         dpf_batch_encode(&w->encoder, w->header, batch, w->sequence, e);
@@ -106,10 +105,9 @@ static void encode_trailer(struct dpf_stream_writer *w, const char *status)
 enum dpf_status dpf_stream_writer_finish(struct dpf_stream_writer *w, struct dpf_error *e)
 {
     if (w->header->has_records && w->header->records != w->records)
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "the header promised %llu records, %llu were written",
-                        (unsigned long long)w->header->records,
-                        (unsigned long long)w->records);
+        return dpf_fail(
+            e, DPF_BAD_STREAM, "the header promised %llu records, %llu were written",
+            (unsigned long long)w->header->records, (unsigned long long)w->records);
     encode_trailer(w, "ok");
     enum dpf_status status = send_encoded(w, false, e);
     for (size_t i = 0; status == DPF_OK && i < w->channel_count; i++) {

@@ -47,7 +47,7 @@ BUILD_NEEDS := msgpack.h:libmsgpack-c-dev|libmsgpack-dev xxhash.h:libxxhash-dev 
     nifti/znzlib.h:libnifti-dev png.h:libpng-dev
 CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev
 MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
-FUZZ_NEEDS  := clang:clang
+FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev|libclang-rt-19-dev
 
 # $(call need,LIST,required|optional): install what is missing.
 need = $(Q)CC="$(CC)" NO_INSTALL="$(NO_INSTALL)" sh .ci/need $(2) $(1)
@@ -177,7 +177,7 @@ bench: all need-mpi
 	$(Q)BUILD="$(BUILD)" bash tests/bench/run
 
 fuzz: need-fuzz
-	$(Q)$(MAKE) --no-print-directory $(BUILD)/gen/stages.inc
+	$(Q)$(MAKE) --no-print-directory build
 	$(Q)BUILD="$(BUILD)" FUZZ_SECONDS="$(FUZZ_SECONDS)" LIBS="$(LIBS)" bash tests/fuzz/run
 
 lint:

@@ -140,6 +140,25 @@ static enum dpf_status run_mpi(struct dpf_plan *plan, struct dpf_board *board,
     return e->status;
 }
 
+/* Notices that stages wrote to their logs. */
+static void show_notices(const struct dpf_plan *plan)
+{
+    enum { LIMIT = 1 << 20 };
+    for (size_t i = 0; i < plan->process_count; i++) {
+        char *text = NULL, *rest;
+        if (dpf_read_file(plan->processes[i].log_path, LIMIT, &text, NULL, NULL) !=
+            DPF_OK)
+            continue;
+        rest = text;
+        for (char *line; (line = strsep(&rest, "\n"));)
+            if (*line)
+                fprintf(stderr, "  %-14s %s\n",
+                        plan->pipeline->statements[plan->processes[i].statement].label,
+                        line);
+        free(text);
+    }
+}
+
 enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options *options,
                              struct dpf_error *e)
 {
@@ -147,11 +166,14 @@ enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options
     enum dpf_status status = dpf_board_open(&board, plan, options->quiet, e);
     if (status != DPF_OK)
         return status;
+    remove_parts(plan); /* of a runner that was killed; readers would follow them */
     if (plan->process_count)
         status = plan->plumbing == DPF_PLUMB_MPI
                      ? run_mpi(plan, &board, options->mpirun_args, e)
                      : run_children(plan, &board, e);
     dpf_board_release(&board);
+    if (status == DPF_OK && !options->quiet)
+        show_notices(plan);
     if (status == DPF_OK)
         status = give_names(plan, e);
     else

@@ -1,7 +1,10 @@
 #include "pipeline/sweep.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -173,12 +176,29 @@ static char *default_dir(const char *file)
     return dpf_format("runs/%.*s", (int)size, base);
 }
 
+/* Two runners in one directory would write the same files. */
+static enum dpf_status lock_dir(const char *dir, int *lock, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_make_dirs(dir, e);
+    char *path = status == DPF_OK ? dpf_path_join(dir, ".lock") : NULL;
+    if (status != DPF_OK)
+        return status;
+    *lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (*lock < 0)
+        status = dpf_fail_errno(e, "cannot create '%s'", path ? path : dir);
+    else if (flock(*lock, LOCK_EX | LOCK_NB) != 0)
+        status = dpf_fail(e, DPF_SYSTEM, "another run is using '%s'", dir);
+    free(path);
+    return status;
+}
+
 enum dpf_status dpf_sweep_run(const struct dpf_sweep *sweep, struct dpf_error *e)
 {
     char *text = NULL,
          *dir = sweep->dir ? dpf_strdup(sweep->dir) : default_dir(sweep->file);
     char *store = dir ? dpf_path_join(dir, ".store") : NULL;
     size_t size = 0;
+    int lock = -1;
     struct axes axes = {.points = 1};
     struct dpf_pipeline pipeline;
     enum dpf_status status =
@@ -194,10 +214,14 @@ enum dpf_status dpf_sweep_run(const struct dpf_sweep *sweep, struct dpf_error *e
                 status = add_axis(&axes, &pipeline.params[i], e);
         dpf_pipeline_release(&pipeline);
     }
+    if (status == DPF_OK)
+        status = lock_dir(dir, &lock, e);
     for (size_t i = 0; status == DPF_OK && i < axes.points; i++)
         status = run_numbered(sweep, text, size, &axes, i, dir, store, e);
     if (status == DPF_OK && !sweep->dry_run)
         dpf_store_prune(store);
+    if (lock >= 0)
+        close(lock);
     axes_release(&axes);
     free(text);
     free(store);

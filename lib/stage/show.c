@@ -174,15 +174,8 @@ static void bars_text(FILE *out, const struct dpf_summary *s)
 {
     /* one eighth to a full block: U+2581 to U+2588 */
     static const char *const blocks[] = {
-        " ",
-        "\u2581",
-        "\u2582",
-        "\u2583",
-        "\u2584",
-        "\u2585",
-        "\u2586",
-        "\u2587",
-        "\u2588",
+        " ",      "\u2581", "\u2582", "\u2583", "\u2584",
+        "\u2585", "\u2586", "\u2587", "\u2588",
     };
     uint64_t bars[TEXT_BARS], top = 1;
     dpf_summary_histogram(s, bars, TEXT_BARS);

@@ -39,15 +39,15 @@ Q := $(if $(V),,@)
 .DELETE_ON_ERROR:
 
 # ---------------------------------------------------------------- Debian packages
-# PROBE:PACKAGE[|ALTERNATIVE], a header that tells whether it is there. The names differ
+# PROBE:PACKAGE[,ALTERNATIVE], a header that tells whether it is there. The names differ
 # between releases of Debian in two cases.
 
-BUILD_NEEDS := msgpack.h:libmsgpack-c-dev|libmsgpack-dev xxhash.h:libxxhash-dev \
+BUILD_NEEDS := msgpack.h:libmsgpack-c-dev,libmsgpack-dev xxhash.h:libxxhash-dev \
     sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
     nifti/znzlib.h:libnifti-dev png.h:libpng-dev
 CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev
 MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
-FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev|libclang-rt-19-dev
+FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev,libclang-rt-19-dev
 
 # $(call need,LIST,required|optional): install what is missing.
 need = $(Q)CC="$(CC)" NO_INSTALL="$(NO_INSTALL)" sh .ci/need $(2) $(1)

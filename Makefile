@@ -37,6 +37,7 @@ Q := $(if $(V),,@)
 .DEFAULT_GOAL := all
 .SUFFIXES:
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 # ---------------------------------------------------------------- Debian packages
 # PROBE:PACKAGE[,ALTERNATIVE], a header that tells whether it is there. The names differ
@@ -45,7 +46,7 @@ Q := $(if $(V),,@)
 BUILD_NEEDS := msgpack.h:libmsgpack-c-dev,libmsgpack-dev xxhash.h:libxxhash-dev \
     sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
     nifti/znzlib.h:libnifti-dev png.h:libpng-dev
-CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev
+CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev pgrep:procps
 MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
 FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev,libclang-rt-19-dev
 
@@ -68,7 +69,7 @@ ifneq ($(SANITIZE),)
 SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
     -fno-omit-frame-pointer
 endif
-MSGPACK_LIB = $(shell pkg-config --libs msgpack-c 2>/dev/null || echo -lmsgpackc)
+MSGPACK_LIB = $(if $(wildcard /usr/lib/*/libmsgpack-c.so),-lmsgpack-c,-lmsgpackc)
 LIBS = $(MSGPACK_LIB) -lxxhash -lsodium -lzmq -lz -llzma -lniftiio -lznz -lpng -lpthread \
     -ldl -lm
 LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
@@ -193,6 +194,7 @@ man: all
 	$(Q)for stage in $(notdir $(STAGES)); do \
 	    $(BUILD)/libexec/dpflow/$$stage --dump-man > $(BUILD)/man/dpflow-$$stage.1 || exit 1; \
 	done
+	$(Q)$(BUILD)/bin/dpflow --dump-man > $(BUILD)/man/dpflow.1
 	@echo "man pages are in $(BUILD)/man"
 
 install: man

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/version.h"
 #include "pipeline/completion.h"
+#include "pipeline/manual.h"
 #include "pipeline/stages.h"
 
 #include "base/banned.h"
@@ -64,6 +65,13 @@ int main(int argc, char **argv)
     if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
         strcmp(command, "-h") == 0) {
         print_overview(stdout);
+        return DPF_OK;
+    }
+    if (strcmp(command, "--dump-man") == 0) {
+        struct dpf_text page = {0};
+        dpf_manual(&page);
+        fputs(dpf_text_get(&page), stdout);
+        dpf_text_release(&page);
         return DPF_OK;
     }
     if (strcmp(command, "completion") == 0)

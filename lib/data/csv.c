@@ -9,15 +9,11 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "data/csv_text.h"
 
 #include "base/banned.h"
 
-enum { DEFAULT_LINE = 1 << 20, DEFAULT_FIELDS = 1 << 16, CHUNK = 256 << 10 };
-
-struct cell {
-    char *text;
-    size_t size;
-};
+enum { DEFAULT_LINE = 1 << 20, DEFAULT_FIELDS = 1 << 16 };
 
 /* What becomes of a field of a row. */
 struct place {
@@ -28,17 +24,10 @@ struct place {
 
 struct csv {
     struct dpf_source source;
-    struct dpf_bytes *bytes;
+    struct dpf_csv_text text;
     const struct dpf_columns *columns;
     struct dpf_columns own; /* made from the header line where no description is */
     bool described;
-    struct dpf_csv_limits limits;
-    char *buffer; /* text from `start` to `end` was not looked at yet */
-    size_t capacity, start, end;
-    bool drained;
-    unsigned long line, next_line; /* of the row in hand, of the text at `start` */
-    struct cell *cells;
-    size_t cell_count, cell_capacity;
     struct place *by_column; /* one a column of the description */
     struct place *places;    /* one a field of a row */
     size_t field_count;      /* 0: told by the first row */
@@ -46,190 +35,18 @@ struct csv {
     bool ended;
 };
 
-static enum dpf_status bad_row(struct csv *s, struct dpf_error *e, const char *what)
-{
-    return dpf_fail(e, DPF_BAD_STREAM, "'%s' line %lu: %s", dpf_bytes_name(s->bytes),
-                    s->line, what);
-}
-
 static enum dpf_status bad_cell(struct csv *s, const struct dpf_column *c,
                                 struct dpf_error *e, const char *what)
 {
     return dpf_fail(e, DPF_BAD_STREAM, "'%s' line %lu: column '%s' %s",
-                    dpf_bytes_name(s->bytes), s->line, c->name, what);
-}
-
-/* ---- rows ---- */
-
-static bool odd_quotes(const char *text, size_t size)
-{
-    bool odd = false;
-    const char *end = text + size;
-    while ((text = memchr(text, '"', (size_t)(end - text)))) {
-        odd = !odd;
-        if (++text == end)
-            break;
-    }
-    return odd;
-}
-
-static enum dpf_status refill(struct csv *s, struct dpf_error *e)
-{
-    size_t got, have = s->end - s->start;
-    if (s->start && have)
-        memmove(s->buffer, s->buffer + s->start, have);
-    s->start = 0;
-    s->end = have;
-    enum dpf_status status =
-        dpf_bytes_read(s->bytes, s->buffer + have, s->capacity - have, &got, e);
-    if (status != DPF_OK)
-        return status;
-    s->drained = got < s->capacity - have;
-    s->end += got;
-    return DPF_OK;
-}
-
-/* Look for the line feed that ends the row, from *scan on. *open tells whether a quote is
- * open there: line feeds within quotes belong to a cell. */
-static bool find_end(struct csv *s, size_t *scan, bool *open)
-{
-    const char *row = s->buffer + s->start;
-    size_t have = s->end - s->start;
-    while (*scan < have) {
-        const char *feed = memchr(row + *scan, '\n', have - *scan);
-        size_t stop = feed ? (size_t)(feed - row) : have;
-        *open ^= odd_quotes(row + *scan, stop - *scan);
-        *scan = stop;
-        if (!feed)
-            return false;
-        s->next_line++;
-        if (!*open)
-            return true;
-        ++*scan;
-    }
-    return false;
-}
-
-/* The next row of text without its line end; *row is NULL behind the last one. */
-static enum dpf_status next_text(struct csv *s, char **row, size_t *size,
-                                 struct dpf_error *e)
-{
-    size_t scan = 0;
-    bool open = false, found;
-    s->line = s->next_line;
-    *row = NULL;
-    while (!(found = find_end(s, &scan, &open)) && !s->drained &&
-           scan <= s->limits.line_bytes) {
-        enum dpf_status status = refill(s, e);
-        if (status != DPF_OK)
-            return status;
-    }
-    if (scan > s->limits.line_bytes)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' line %lu is longer than %zu bytes",
-                        dpf_bytes_name(s->bytes), s->line, s->limits.line_bytes);
-    if (!found && scan == 0)
-        return DPF_OK;
-    if (open)
-        return bad_row(s, e, "a quote is not closed");
-    *row = s->buffer + s->start;
-    *size = scan;
-    s->start += scan + found;
-    if (memchr(*row, '\0', *size))
-        return bad_row(s, e, "a NUL byte is not text");
-    if (*size && (*row)[*size - 1] == '\r')
-        --*size;
-    return DPF_OK;
-}
-
-static bool is_blank(char c, char separator)
-{
-    return (c == ' ' || c == '\t') && c != separator;
-}
-
-/* A quoted cell, unquoted in place. *at goes from the opening quote to what ends the
- * cell. */
-static bool quoted_cell(char **at, char *end, char separator, struct cell *cell)
-{
-    char *in = *at + 1, *out = in;
-    cell->text = in;
-    for (; in < end; in++) {
-        if (*in == '"' && in + 1 < end && in[1] == '"')
-            in++;
-        else if (*in == '"')
-            break;
-        *out++ = *in;
-    }
-    cell->size = (size_t)(out - cell->text);
-    if (in == end)
-        return false;
-    in++;
-    while (in < end && is_blank(*in, separator))
-        in++;
-    *at = in;
-    return in == end || *in == separator;
-}
-
-static bool plain_cell(char **at, char *end, char separator, struct cell *cell)
-{
-    char *in = *at;
-    int quotes = 0;
-    cell->text = in;
-    for (; in < end && *in != separator; in++)
-        quotes |= *in == '"';
-    *at = in;
-    while (in > cell->text && is_blank(in[-1], separator))
-        in--;
-    cell->size = (size_t)(in - cell->text);
-    return !quotes;
-}
-
-static enum dpf_status split_row(struct csv *s, char *row, size_t size,
-                                 struct dpf_error *e)
-{
-    const char separator = s->columns ? s->columns->separator : ',';
-    char *at = row, *end = row + size;
-    size_t n = 0;
-    for (;; at++) {
-        while (at < end && (is_blank(*at, separator) || (separator == ' ' && *at == ' ')))
-            at++;
-        if (separator == ' ' && at == end && n > 0)
-            break; /* spaces at the end of a row separate nothing */
-        if (n == s->cell_capacity &&
-            !dpf_grow(&s->cells, &s->cell_capacity, n + 1, sizeof *s->cells))
-            return dpf_fail_memory(e);
-        if (n == s->limits.fields)
-            return bad_row(s, e, "too many fields");
-        struct cell *cell = &s->cells[n++];
-        bool good = at < end && *at == '"' ? quoted_cell(&at, end, separator, cell)
-                                           : plain_cell(&at, end, separator, cell);
-        if (!good)
-            return bad_row(s, e, "a quote stands where none is due");
-        if (at == end)
-            break;
-    }
-    s->cell_count = n;
-    return DPF_OK;
-}
-
-/* The next row that is not empty, cut into cells; cell_count is 0 behind the last. */
-static enum dpf_status next_row(struct csv *s, struct dpf_error *e)
-{
-    char *row;
-    size_t size = 0;
-    s->cell_count = 0;
-    do {
-        enum dpf_status status = next_text(s, &row, &size, e);
-        if (status != DPF_OK || !row)
-            return status;
-    } while (size == 0);
-    return split_row(s, row, size, e);
+                    dpf_bytes_name(s->text.bytes), s->text.line, c->name, what);
 }
 
 /* ---- cells ---- */
 
 /* Up to 15 digits and a power of ten up to 10^15 are exact doubles, so their quotient is
  * the correctly rounded value (Clinger 1990). Everything else takes the long way. */
-static bool parse_number(const struct cell *cell, double *value)
+static bool parse_number(const struct dpf_csv_cell *cell, double *value)
 {
     static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -255,7 +72,7 @@ static bool parse_number(const struct cell *cell, double *value)
     return true;
 }
 
-static bool is_missing(const struct dpf_columns *c, const struct cell *cell)
+static bool is_missing(const struct dpf_columns *c, const struct dpf_csv_cell *cell)
 {
     if (cell->size == 0)
         return true;
@@ -273,7 +90,7 @@ static enum dpf_status is_absent(struct csv *s, const struct dpf_column *c,
 }
 
 static enum dpf_status read_number(struct csv *s, const struct dpf_column *c,
-                                   const struct cell *cell, double *value,
+                                   const struct dpf_csv_cell *cell, double *value,
                                    struct dpf_error *e)
 {
     if (is_missing(s->columns, cell)) {
@@ -294,7 +111,7 @@ static enum dpf_status read_number(struct csv *s, const struct dpf_column *c,
 }
 
 static enum dpf_status read_value(struct csv *s, const struct dpf_column *c,
-                                  const struct cell *cell, size_t *value,
+                                  const struct dpf_csv_cell *cell, size_t *value,
                                   struct dpf_error *e)
 {
     if (dpf_column_find(c, cell->text, cell->size, value))
@@ -313,7 +130,7 @@ static float to_float(const struct place *p, double value)
 }
 
 static enum dpf_status put_number(struct csv *s, const struct place *p,
-                                  const struct cell *cell, struct dpf_batch *b,
+                                  const struct dpf_csv_cell *cell, struct dpf_batch *b,
                                   uint64_t row, struct dpf_error *e)
 {
     double value;
@@ -331,7 +148,7 @@ static enum dpf_status put_number(struct csv *s, const struct place *p,
 }
 
 static enum dpf_status put_value(struct csv *s, const struct place *p,
-                                 const struct cell *cell, struct dpf_batch *b,
+                                 const struct dpf_csv_cell *cell, struct dpf_batch *b,
                                  uint64_t row, struct dpf_error *e)
 {
     size_t value;
@@ -365,9 +182,9 @@ static enum dpf_status put_row(struct csv *s, struct dpf_batch *b, uint64_t row,
         if (!p->column || p->column->kind == DPF_COLUMN_DROP)
             continue;
         if (p->column->value_count)
-            status = put_value(s, p, &s->cells[i], b, row, e);
+            status = put_value(s, p, &s->text.cells[i], b, row, e);
         else
-            status = put_number(s, p, &s->cells[i], b, row, e);
+            status = put_number(s, p, &s->text.cells[i], b, row, e);
     }
     return status;
 }
@@ -380,8 +197,8 @@ static enum dpf_status place_by_position(struct csv *s, struct dpf_error *e)
 {
     size_t declared = s->columns->count;
     s->field_count = declared;
-    if (s->columns->drop_others && s->cell_count > declared)
-        s->field_count = s->cell_count;
+    if (s->columns->drop_others && s->text.cell_count > declared)
+        s->field_count = s->text.cell_count;
     s->places = dpf_calloc(s->field_count, sizeof *s->places);
     if (!s->places)
         return dpf_fail_memory(e);
@@ -392,10 +209,11 @@ static enum dpf_status place_by_position(struct csv *s, struct dpf_error *e)
 static enum dpf_status check_width(struct csv *s, struct dpf_error *e)
 {
     enum dpf_status status = s->places ? DPF_OK : place_by_position(s, e);
-    if (status == DPF_OK && s->cell_count != s->field_count)
+    if (status == DPF_OK && s->text.cell_count != s->field_count)
         return dpf_fail(e, DPF_BAD_STREAM,
                         "'%s' line %lu has %zu fields where %zu are due",
-                        dpf_bytes_name(s->bytes), s->line, s->cell_count, s->field_count);
+                        dpf_bytes_name(s->text.bytes), s->text.line, s->text.cell_count,
+                        s->field_count);
     return status;
 }
 
@@ -415,8 +233,8 @@ static enum dpf_status csv_fill(struct dpf_source *source, struct dpf_batch *b,
     struct csv *s = (struct csv *)source;
     *filled = 0;
     while (*filled < want && !s->ended) {
-        enum dpf_status status = next_row(s, e);
-        if (status == DPF_OK && s->cell_count == 0) {
+        enum dpf_status status = dpf_csv_text_next(&s->text, e);
+        if (status == DPF_OK && s->text.cell_count == 0) {
             finish(s);
             break;
         }
@@ -434,10 +252,8 @@ static enum dpf_status csv_fill(struct dpf_source *source, struct dpf_batch *b,
 static void csv_destroy(struct dpf_source *source)
 {
     struct csv *s = (struct csv *)source;
-    dpf_bytes_destroy(&s->bytes);
+    dpf_csv_text_release(&s->text);
     dpf_columns_release(&s->own);
-    free(s->buffer);
-    free(s->cells);
     free(s->by_column);
     free(s->places);
     free(s);
@@ -447,10 +263,13 @@ static void csv_destroy(struct dpf_source *source)
 
 static enum dpf_status check_names(struct csv *s, struct dpf_error *e)
 {
-    for (size_t i = 0; i < s->cell_count; i++)
-        for (size_t k = 0; k < s->cells[i].size; k++)
-            if ((unsigned char)s->cells[i].text[k] < 0x20 || s->cells[i].text[k] == 0x7f)
-                return bad_row(s, e, "a column's name has a control character");
+    for (size_t i = 0; i < s->text.cell_count; i++) {
+        const struct dpf_csv_cell *cell = &s->text.cells[i];
+        for (size_t k = 0; k < cell->size; k++)
+            if ((unsigned char)cell->text[k] < 0x20 || cell->text[k] == 0x7f)
+                return dpf_csv_text_fail(&s->text,
+                                         "a column's name has a control character", e);
+    }
     return DPF_OK;
 }
 
@@ -459,17 +278,19 @@ static enum dpf_status describe(struct csv *s, struct dpf_error *e)
 {
     double number;
     s->own = (struct dpf_columns){.separator = ','};
-    s->own.columns = dpf_calloc(s->cell_count, sizeof *s->own.columns);
+    s->own.columns = dpf_calloc(s->text.cell_count, sizeof *s->own.columns);
     if (!s->own.columns)
         return dpf_fail_memory(e);
-    for (size_t i = 0; i < s->cell_count; i++) {
+    for (size_t i = 0; i < s->text.cell_count; i++) {
+        const struct dpf_csv_cell *cell = &s->text.cells[i];
         /* A table without a header line would lose its first record here. */
-        if (dpf_parse_real_n(s->cells[i].text, s->cells[i].size, &number))
-            return bad_row(s, e, "numbers stand where the names of columns are due");
+        if (dpf_parse_real_n(cell->text, cell->size, &number))
+            return dpf_csv_text_fail(
+                &s->text, "numbers stand where the names of columns are due", e);
         struct dpf_column *c = &s->own.columns[i];
         *c = (struct dpf_column){
             .kind = DPF_COLUMN_REAL, .lo = -(double)FLT_MAX, .hi = (double)FLT_MAX};
-        c->name = dpf_strndup(s->cells[i].text, s->cells[i].size);
+        c->name = dpf_strndup(cell->text, cell->size);
         if (!c->name)
             return dpf_fail_memory(e);
         s->own.count++;
@@ -516,7 +337,7 @@ static int compare_places(const void *a, const void *b)
 
 static int compare_cell(const void *key, const void *element)
 {
-    const struct cell *cell = key;
+    const struct dpf_csv_cell *cell = key;
     const struct place *const *p = element;
     const char *name = (*p)->column->name;
     int order = strncmp(cell->text, name, cell->size);
@@ -528,14 +349,14 @@ static int compare_cell(const void *key, const void *element)
 static enum dpf_status match_fields(struct csv *s, const struct place **sorted,
                                     bool *seen, struct dpf_error *e)
 {
-    const struct cell *unknown = NULL;
+    const struct dpf_csv_cell *unknown = NULL;
     size_t found = 0;
-    const char *file = dpf_bytes_name(s->bytes);
-    for (size_t i = 0; i < s->cell_count; i++) {
-        const struct place **hit = bsearch(&s->cells[i], sorted, s->columns->count,
+    const char *file = dpf_bytes_name(s->text.bytes);
+    for (size_t i = 0; i < s->text.cell_count; i++) {
+        const struct place **hit = bsearch(&s->text.cells[i], sorted, s->columns->count,
                                            sizeof *sorted, compare_cell);
         if (!hit) {
-            unknown = unknown ? unknown : &s->cells[i];
+            unknown = unknown ? unknown : &s->text.cells[i];
             continue;
         }
         size_t column = (size_t)(*hit - s->by_column);
@@ -547,7 +368,8 @@ static enum dpf_status match_fields(struct csv *s, const struct place **sorted,
         found++;
     }
     if (found == 0)
-        return bad_row(s, e, "this is not the header line of the columns described");
+        return dpf_csv_text_fail(
+            &s->text, "this is not the header line of the columns described", e);
     if (unknown && !s->columns->drop_others)
         return dpf_fail(e, DPF_BAD_STREAM,
                         "'%s' has the column '%.*s', which '%s' does "
@@ -567,7 +389,7 @@ static enum dpf_status place_by_name(struct csv *s, struct dpf_error *e)
     const struct place **sorted = dpf_calloc(count, sizeof *sorted);
     bool *seen = dpf_calloc(count, sizeof *seen);
     enum dpf_status status = DPF_OK;
-    s->field_count = s->cell_count;
+    s->field_count = s->text.cell_count;
     s->places = dpf_calloc(s->field_count, sizeof *s->places);
     if (sorted && seen && s->places) {
         for (size_t i = 0; i < count; i++)
@@ -586,16 +408,14 @@ static enum dpf_status read_header(struct csv *s, struct dpf_error *e)
 {
     enum dpf_header_line kind = s->columns ? s->columns->header : DPF_HEADER_NAMES;
     enum dpf_status status = DPF_OK;
-    char *row;
-    size_t size;
     if (kind == DPF_HEADER_SKIP)
-        status = next_text(s, &row, &size, e);
+        status = dpf_csv_text_skip(&s->text, e);
     if (status != DPF_OK || kind != DPF_HEADER_NAMES)
         return status == DPF_OK ? place_columns(s, e) : status;
-    status = next_row(s, e);
-    if (status == DPF_OK && s->cell_count == 0)
+    status = dpf_csv_text_next(&s->text, e);
+    if (status == DPF_OK && s->text.cell_count == 0)
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' has no header line",
-                        dpf_bytes_name(s->bytes));
+                        dpf_bytes_name(s->text.bytes));
     if (status == DPF_OK)
         status = check_names(s, e);
     if (status == DPF_OK && !s->described)
@@ -675,19 +495,16 @@ static enum dpf_status add_outcome(struct csv *s, struct dpf_error *e)
     return DPF_OK;
 }
 
-static enum dpf_status csv_start(struct csv *s, struct dpf_error *e)
+static enum dpf_status csv_start(struct csv *s, struct dpf_bytes *take_bytes,
+                                 const struct dpf_csv_limits *limits, struct dpf_error *e)
 {
-    s->capacity = s->limits.line_bytes + CHUNK;
-    s->buffer = malloc(s->capacity);
-    if (!s->buffer)
-        return dpf_fail_memory(e);
-    s->next_line = 1;
-    enum dpf_status status = refill(s, e);
-    if (status != DPF_OK)
-        return status;
-    if (s->end >= 3 && memcmp(s->buffer, "\xef\xbb\xbf", 3) == 0)
-        s->start = 3; /* a byte order mark that says nothing */
-    status = read_header(s, e);
+    size_t line = limits && limits->line_bytes ? limits->line_bytes : DEFAULT_LINE;
+    size_t fields = limits && limits->fields ? limits->fields : DEFAULT_FIELDS;
+    char separator = s->columns ? s->columns->separator : ',';
+    enum dpf_status status =
+        dpf_csv_text_init(&s->text, take_bytes, separator, line, fields, e);
+    if (status == DPF_OK)
+        status = read_header(s, e);
     if (status == DPF_OK)
         status = add_features(s, e);
     return status == DPF_OK ? add_outcome(s, e) : status;
@@ -705,14 +522,10 @@ enum dpf_status dpf_csv_new(struct dpf_bytes *take_bytes,
         return dpf_fail_memory(e);
     }
     s->source.ops = &ops;
-    s->bytes = take_bytes;
     s->columns = columns;
     s->described = columns != NULL;
-    s->limits.line_bytes =
-        limits && limits->line_bytes ? limits->line_bytes : DEFAULT_LINE;
-    s->limits.fields = limits && limits->fields ? limits->fields : DEFAULT_FIELDS;
     *take = &s->source;
-    enum dpf_status status = csv_start(s, e);
+    enum dpf_status status = csv_start(s, take_bytes, limits, e);
     if (status != DPF_OK)
         dpf_source_destroy(take);
     return status;

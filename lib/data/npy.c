@@ -1,19 +1,16 @@
 #include "data/npy.h"
 
-#include <fcntl.h>
+#include <endian.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/memory.h"
-#include "base/text.h"
+#include "data/zip.h"
 
 #include "base/banned.h"
 
-enum { MAX_HEAD = 1 << 16, MAX_DIRECTORY = 1 << 20, MAX_COMMENT = 65535 };
+enum { MAX_HEAD = 1 << 16 };
 
 struct npy_head {
     enum dpf_dtype dtype;
@@ -204,25 +201,11 @@ static enum dpf_status parse_dict(struct dict *d, struct npy_head *h)
     return DPF_OK;
 }
 
-static uint32_t little32(const unsigned char *p)
-{
-    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-
-static uint32_t little16(const unsigned char *p)
-{
-    return (uint32_t)p[1] << 8 | p[0];
-}
-
-static uint64_t little64(const unsigned char *p)
-{
-    return (uint64_t)little32(p + 4) << 32 | little32(p);
-}
-
 /* The bytes of the dictionary, which stand after the magic number and the version. */
 static enum dpf_status read_length(struct dpf_bytes *b, size_t *size, struct dpf_error *e)
 {
-    unsigned char start[8], length[4] = {0};
+    unsigned char start[8];
+    uint32_t length = 0;
     enum dpf_status status = dpf_bytes_read_exact(b, start, sizeof start, "header", e);
     if (status != DPF_OK)
         return status;
@@ -231,8 +214,8 @@ static enum dpf_status read_length(struct dpf_bytes *b, size_t *size, struct dpf
     if (start[6] < 1 || start[6] > 3 || start[7] != 0)
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' has npy version %d.%d, not 1, 2 or 3",
                         dpf_bytes_name(b), start[6], start[7]);
-    status = dpf_bytes_read_exact(b, length, start[6] == 1 ? 2 : 4, "header", e);
-    *size = little32(length);
+    status = dpf_bytes_read_exact(b, &length, start[6] == 1 ? 2 : 4, "header", e);
+    *size = le32toh(length);
     if (status == DPF_OK && *size > MAX_HEAD)
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' has a npy header larger than 64 KiB",
                         dpf_bytes_name(b));
@@ -418,130 +401,7 @@ enum dpf_status dpf_npy_new(struct dpf_bytes *take_bytes, struct dpf_source **ta
     return status;
 }
 
-/* ---- the zip around several arrays ---- */
-
-/* The signatures and sizes of PKWARE's APPNOTE 6.3. */
-enum {
-    END_BYTES = 22,
-    LOCATOR_BYTES = 20,
-    END64_BYTES = 56,
-    ENTRY_BYTES = 46,
-    LOCAL_BYTES = 30,
-};
-
-struct zip {
-    const char *path;
-    int fd;
-    uint64_t size;
-    uint64_t directory, directory_bytes, entries;
-    struct dpf_error *e;
-};
-
-static enum dpf_status bad_zip(const struct zip *z)
-{
-    return dpf_fail(z->e, DPF_BAD_STREAM, "'%s' is a damaged zip", z->path);
-}
-
-static enum dpf_status read_at(const struct zip *z, uint64_t offset, void *to,
-                               size_t size)
-{
-    if (offset > z->size || size > z->size - offset)
-        return bad_zip(z);
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(z->fd, (char *)to + done, size - done, (off_t)(offset + done));
-        if (n < 0)
-            return dpf_fail_errno(z->e, "cannot read '%s'", z->path);
-        if (n == 0)
-            return bad_zip(z);
-        done += (size_t)n;
-    }
-    return DPF_OK;
-}
-
-/* Files over 4 GiB keep their numbers in a second record that a locator points to. */
-static enum dpf_status read_end64(struct zip *z, uint64_t end)
-{
-    unsigned char locator[LOCATOR_BYTES], record[END64_BYTES];
-    if (end < LOCATOR_BYTES)
-        return bad_zip(z);
-    enum dpf_status status = read_at(z, end - LOCATOR_BYTES, locator, sizeof locator);
-    if (status != DPF_OK)
-        return status;
-    if (little32(locator) != 0x07064b50)
-        return DPF_OK; /* the numbers only happen to be all ones */
-    status = read_at(z, little64(locator + 8), record, sizeof record);
-    if (status != DPF_OK)
-        return status;
-    if (little32(record) != 0x06064b50)
-        return bad_zip(z);
-    z->entries = little64(record + 32);
-    z->directory_bytes = little64(record + 40);
-    z->directory = little64(record + 48);
-    return DPF_OK;
-}
-
-/* The last record stands at the end, behind it only a comment of stated length. */
-static enum dpf_status find_directory(struct zip *z)
-{
-    size_t tail = z->size < END_BYTES + MAX_COMMENT ? (size_t)z->size
-                                                    : (size_t)END_BYTES + MAX_COMMENT;
-    unsigned char *text = dpf_calloc(tail, 1), *p = NULL;
-    if (!text)
-        return dpf_fail_memory(z->e);
-    enum dpf_status status = read_at(z, z->size - tail, text, tail);
-    for (size_t i = tail; status == DPF_OK && !p && i-- > 0;)
-        if (tail - i >= END_BYTES && little32(text + i) == 0x06054b50 &&
-            little16(text + i + 20) == tail - i - END_BYTES)
-            p = text + i;
-    if (status == DPF_OK && !p)
-        status = bad_zip(z);
-    if (status == DPF_OK) {
-        z->entries = little16(p + 10);
-        z->directory_bytes = little32(p + 12);
-        z->directory = little32(p + 16);
-        if (z->entries == 0xffff || z->directory_bytes == 0xffffffff ||
-            z->directory == 0xffffffff)
-            status = read_end64(z, z->size - tail + (uint64_t)(p - text));
-    }
-    free(text);
-    return status;
-}
-
-/* The 64-bit sizes of an entry, in the order of those that are all ones. */
-static bool read_extra64(const unsigned char *extra, size_t size, uint64_t *const *wanted,
-                         size_t count)
-{
-    while (size >= 4) {
-        size_t block = little16(extra + 2);
-        if (block > size - 4)
-            return false;
-        if (little16(extra) == 1) {
-            if (block < count * 8)
-                return false;
-            for (size_t i = 0; i < count; i++)
-                *wanted[i] = little64(extra + 4 + 8 * i);
-            return true;
-        }
-        extra += 4 + block;
-        size -= 4 + block;
-    }
-    return false;
-}
-
-/* Where an entry's data start: behind its local header, which has its own lengths. */
-static enum dpf_status find_data(const struct zip *z, struct dpf_bytes_part *part)
-{
-    unsigned char local[LOCAL_BYTES];
-    enum dpf_status status = read_at(z, part->offset, local, sizeof local);
-    if (status != DPF_OK)
-        return status;
-    if (little32(local) != 0x04034b50)
-        return bad_zip(z);
-    part->offset += LOCAL_BYTES + little16(local + 26) + little16(local + 28);
-    if (part->offset > z->size || part->size > z->size - part->offset)
-        return bad_zip(z);
-    return DPF_OK;
-}
+/* ---- several arrays in a zip ---- */
 
 /* The name of a member without ".npy", if it can name a field. */
 static bool field_name(const unsigned char *name, size_t size, char out[DPF_NAME_BYTES])
@@ -557,90 +417,37 @@ static bool field_name(const unsigned char *name, size_t size, char out[DPF_NAME
     return true;
 }
 
-static enum dpf_status add_member(struct npy *s, const struct zip *z, const char *field,
-                                  const struct dpf_bytes_part *part)
+static enum dpf_status add_member(struct npy *s, struct dpf_zip *z, const char *path,
+                                  struct dpf_error *e)
 {
+    struct dpf_zip_member member;
     struct dpf_bytes *bytes = NULL;
-    char *name = dpf_format("%s:%s", z->path, field);
-    if (!name)
-        return dpf_fail_memory(z->e);
-    enum dpf_status status = dpf_bytes_open_part(z->path, name, part, &bytes, z->e);
-    free(name);
-    return status == DPF_OK ? add_array(s, bytes, field, z->e) : status;
-}
-
-/* One entry of the directory; *at moves behind it. */
-static enum dpf_status add_entry(struct npy *s, const struct zip *z,
-                                 const unsigned char **at, const unsigned char *end)
-{
-    const unsigned char *p = *at;
     char field[DPF_NAME_BYTES];
-    if (end - p < ENTRY_BYTES || little32(p) != 0x02014b50)
-        return bad_zip(z);
-    size_t name = little16(p + 28), extra = little16(p + 30), comment = little16(p + 32);
-    uint32_t method = little16(p + 10);
-    if ((size_t)(end - p) - ENTRY_BYTES < name + extra + comment)
-        return bad_zip(z);
-    struct dpf_bytes_part part = {.offset = little32(p + 42),
-                                  .size = little32(p + 20),
-                                  .deflated = method == 8,
-                                  .unpacked = little32(p + 24),
-                                  .crc = little32(p + 16)};
-    uint64_t *wanted[3];
-    size_t count = 0;
-    if (part.unpacked == 0xffffffff)
-        wanted[count++] = &part.unpacked;
-    if (part.size == 0xffffffff)
-        wanted[count++] = &part.size;
-    if (part.offset == 0xffffffff)
-        wanted[count++] = &part.offset;
-    if (count && !read_extra64(p + ENTRY_BYTES + name, extra, wanted, count))
-        return bad_zip(z);
-    if (!field_name(p + ENTRY_BYTES, name, field))
-        return dpf_fail(z->e, DPF_BAD_STREAM,
-                        "'%s' has a member that is not NAME.npy with a plain, short name",
-                        z->path);
-    if ((little16(p + 8) & 1) || (method != 0 && method != 8))
-        return dpf_fail(z->e, DPF_BAD_STREAM,
-                        "'%s' has member '%s' encrypted or neither stored nor deflated",
-                        z->path, field);
-    *at = p + ENTRY_BYTES + name + extra + comment;
-    enum dpf_status status = find_data(z, &part);
-    return status == DPF_OK ? add_member(s, z, field, &part) : status;
-}
-
-static enum dpf_status add_entries(struct npy *s, struct zip *z)
-{
-    enum dpf_status status = find_directory(z);
+    enum dpf_status status = dpf_zip_next(z, &member, e);
     if (status != DPF_OK)
         return status;
-    if (z->entries == 0 || z->entries > DPF_MAX_FIELDS)
-        return dpf_fail(z->e, DPF_BAD_STREAM, "'%s' does not hold 1 to %d arrays",
-                        z->path, DPF_MAX_FIELDS);
-    if (z->directory_bytes > MAX_DIRECTORY)
-        return bad_zip(z);
-    unsigned char *directory = dpf_calloc((size_t)z->directory_bytes, 1);
-    if (!directory)
-        return dpf_fail_memory(z->e);
-    status = read_at(z, z->directory, directory, (size_t)z->directory_bytes);
-    const unsigned char *at = directory;
-    for (uint64_t i = 0; i < z->entries && status == DPF_OK; i++)
-        status = add_entry(s, z, &at, directory + z->directory_bytes);
-    free(directory);
-    return status;
+    if (!field_name(member.name, member.name_size, field))
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "'%s' has a member that is not NAME.npy with a plain, short name",
+                        path);
+    status = dpf_zip_open_member(z, &member, field, &bytes, e);
+    return status == DPF_OK ? add_array(s, bytes, field, e) : status;
 }
 
-static enum dpf_status npz_open(struct zip *z, uint64_t classes, struct dpf_source **take)
+static enum dpf_status npz_open(struct dpf_zip *z, const char *path, uint64_t classes,
+                                struct dpf_source **take, struct dpf_error *e)
 {
-    struct stat file;
-    if (fstat(z->fd, &file) != 0)
-        return dpf_fail_errno(z->e, "cannot read '%s'", z->path);
-    z->size = (uint64_t)file.st_size;
+    uint64_t count = dpf_zip_count(z);
+    if (count == 0 || count > DPF_MAX_FIELDS)
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' does not hold 1 to %d arrays", path,
+                        DPF_MAX_FIELDS);
     struct npy *s = npy_make(classes);
     if (!s)
-        return dpf_fail_memory(z->e);
+        return dpf_fail_memory(e);
     *take = &s->source;
-    enum dpf_status status = add_entries(s, z);
+    enum dpf_status status = DPF_OK;
+    for (uint64_t i = 0; i < count && status == DPF_OK; i++)
+        status = add_member(s, z, path, e);
     if (status != DPF_OK)
         dpf_source_destroy(take);
     return status;
@@ -649,18 +456,15 @@ static enum dpf_status npz_open(struct zip *z, uint64_t classes, struct dpf_sour
 enum dpf_status dpf_npy_open(const char *path, uint64_t classes, struct dpf_source **take,
                              struct dpf_error *e)
 {
-    char magic[4];
-    struct zip z = {.path = path, .e = e};
+    struct dpf_zip *zip;
     struct dpf_bytes *bytes;
-    z.fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (z.fd < 0)
-        return dpf_fail_errno(e, "cannot read '%s'", path);
-    bool zipped = pread(z.fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
-                  (memcmp(magic, "PK\3\4", 4) == 0 || memcmp(magic, "PK\5\6", 4) == 0);
-    enum dpf_status status = zipped ? npz_open(&z, classes, take) : DPF_OK;
-    close(z.fd);
-    if (zipped)
+    enum dpf_status status = dpf_zip_open(path, &zip, e);
+    if (status == DPF_OK && zip) {
+        status = npz_open(zip, path, classes, take, e);
+        dpf_zip_destroy(&zip);
         return status;
-    status = dpf_bytes_open(path, &bytes, e);
+    }
+    if (status == DPF_OK)
+        status = dpf_bytes_open(path, &bytes, e);
     return status == DPF_OK ? dpf_npy_new(bytes, take, e) : status;
 }

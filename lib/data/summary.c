@@ -32,28 +32,51 @@ static void add_to_bin(struct dpf_summary *s, double value)
     s->bins[bin < DPF_SUMMARY_BINS ? bin : DPF_SUMMARY_BINS - 1]++;
 }
 
-static void add_value(struct dpf_summary *s, double value)
+/* Add the finite values of a block: its own moments first, then the pairwise update of
+ * Chan, Golub and LeVeque, which loses no digits to a long run. */
+static void add_block(struct dpf_summary *s, const double *v, size_t n)
 {
-    if (!isfinite(value)) {
-        s->not_finite++;
-        return;
+    double sum = 0, square = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(v[i])) {
+            s->not_finite++;
+            continue;
+        }
+        s->lo = s->count + count == 0 || v[i] < s->lo ? v[i] : s->lo;
+        s->hi = s->count + count == 0 || v[i] > s->hi ? v[i] : s->hi;
+        sum += v[i];
+        count++;
+        add_to_bin(s, v[i]);
     }
-    if (s->count == 0 || value < s->lo)
-        s->lo = value;
-    if (s->count == 0 || value > s->hi)
-        s->hi = value;
-    s->count++;
-    double delta = value - s->mean;
-    s->mean += delta / (double)s->count;
-    s->square += delta * (value - s->mean);
-    add_to_bin(s, value);
+    if (count == 0)
+        return;
+    double mean = sum / (double)count;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(v[i]))
+            square += (v[i] - mean) * (v[i] - mean);
+    double delta = mean - dpf_summary_mean(s), before = (double)s->count;
+    s->count += count;
+    s->sum += (long double)sum;
+    s->square += square + delta * delta * before * (double)count / (double)s->count;
 }
 
 void dpf_summary_add(struct dpf_summary *s, const struct dpf_tensor *t)
 {
+    enum { BLOCK = 1024 };
+    double block[BLOCK];
     uint64_t n = dpf_shape_elements(&t->shape);
-    for (uint64_t i = 0; i < n; i++)
-        add_value(s, dpf_tensor_get(t, i));
+    for (uint64_t i = 0; i < n; i += BLOCK) {
+        size_t size = n - i < BLOCK ? (size_t)(n - i) : BLOCK;
+        for (size_t k = 0; k < size; k++)
+            block[k] = dpf_tensor_get(t, i + k);
+        add_block(s, block, size);
+    }
+}
+
+double dpf_summary_mean(const struct dpf_summary *s)
+{
+    return s->count ? (double)(s->sum / (long double)s->count) : 0;
 }
 
 double dpf_summary_deviation(const struct dpf_summary *s)

@@ -9,7 +9,9 @@ enum { DPF_SUMMARY_BINS = 64 };
 
 struct dpf_summary {
     uint64_t count, not_finite;
-    double lo, hi, mean, square;
+    double lo, hi;
+    long double sum; /* exact for whole numbers of any sensible size */
+    double square;   /* squared distances from the mean */
     /* Bins cover [start, start + BINS * width); the width doubles when values fall
      * outside, so the range need not be known beforehand. */
     double start, width;
@@ -17,6 +19,7 @@ struct dpf_summary {
 };
 
 void dpf_summary_add(struct dpf_summary *s, const struct dpf_tensor *t);
+double dpf_summary_mean(const struct dpf_summary *s);
 double dpf_summary_deviation(const struct dpf_summary *s);
 /* The histogram from minimum to maximum in `columns` bars. */
 void dpf_summary_histogram(const struct dpf_summary *s, uint64_t *bars, int columns);

@@ -8,7 +8,9 @@
 
 #include <math.h>
 
+#include "base/memory.h"
 #include "base/text.h"
+#include "data/synth_common.h"
 
 #include "base/banned.h"
 

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/synth_common.h"
+
 #include "base/banned.h"
 
 enum {

@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/synth_common.h"
+
 #include "base/banned.h"
 
 enum {

@@ -192,7 +192,7 @@ static void statistics_text(FILE *out, const struct dpf_field *f,
                             const struct dpf_summary *s)
 {
     fprintf(out, "           %-8s %10.4g %10.4g %10.4g %10.4g  |", f->name, s->lo,
-            s->mean, s->hi, dpf_summary_deviation(s));
+            dpf_summary_mean(s), s->hi, dpf_summary_deviation(s));
     bars_text(out, s);
     fputc('|', out);
     if (s->not_finite)
@@ -204,7 +204,8 @@ static void statistics_json(struct dpf_text *t, const struct dpf_field *f,
                             const struct dpf_summary *s)
 {
     uint64_t bars[JSON_BARS];
-    const double numbers[] = {s->lo, s->mean, s->hi, dpf_summary_deviation(s)};
+    const double numbers[] = {s->lo, dpf_summary_mean(s), s->hi,
+                              dpf_summary_deviation(s)};
     static const char *const names[] = {"min", "mean", "max", "deviation"};
     dpf_text_add_json(t, f->name, strlen(f->name));
     dpf_text_addf(t, ":{\"values\":%llu,\"not_finite\":%llu",

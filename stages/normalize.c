@@ -39,10 +39,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
-static struct dpf_scale scale;
+static struct dpf_scaling scaling;
 static struct dpf_moments moments;
 static struct dpf_spool spool;
-static uint64_t clipped;
 static int field_index;
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
@@ -68,20 +67,20 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 static enum dpf_status choose_scale(const struct dpf_field *f, struct dpf_error *e)
 {
     if (opt.unit.given)
-        return dpf_scale_from_bounds(&scale, &opt.unit.lo, &opt.unit.hi, 1,
+        return dpf_scale_from_bounds(&scaling.scale, &opt.unit.lo, &opt.unit.hi, 1,
                                      opt.both_signs, e);
     if (opt.declared && !f->bounds.count)
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' declares no bounds", f->name);
     if (opt.declared)
-        return dpf_scale_from_bounds(&scale, f->bounds.lo, f->bounds.hi, f->bounds.count,
-                                     opt.both_signs, e);
+        return dpf_scale_from_bounds(&scaling.scale, f->bounds.lo, f->bounds.hi,
+                                     f->bounds.count, opt.both_signs, e);
     if (opt.bounds) {
         struct dpf_bounds b;
         enum dpf_status status =
             dpf_bounds_read(opt.bounds, dpf_shape_elements(&f->shape), &b, e);
         if (status == DPF_OK)
-            status =
-                dpf_scale_from_bounds(&scale, b.lo, b.hi, b.count, opt.both_signs, e);
+            status = dpf_scale_from_bounds(&scaling.scale, b.lo, b.hi, b.count,
+                                           opt.both_signs, e);
         dpf_bounds_release(&b);
         return status;
     }
@@ -95,7 +94,7 @@ static enum dpf_status declare(struct dpf_field *f, struct dpf_error *e)
     f->classes = 0;
     f->norm_l2 = opt.ball;
     dpf_field_clear_bounds(f);
-    bool unit_range = scale.clip || (opt.fit && strcmp(opt.fit, "unit") == 0);
+    bool unit_range = scaling.scale.clip || (opt.fit && strcmp(opt.fit, "unit") == 0);
     if (!unit_range)
         return DPF_OK;
     return dpf_field_set_bounds(f, opt.both_signs ? -1 : 0, 1, e);
@@ -109,6 +108,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (f->dtype == DPF_BITS)
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds packed bits", f->name);
     field_index = (int)(f - s->out.fields);
+    scaling.zscore = opt.zscore;
+    scaling.ball_l2 = opt.ball;
     enum dpf_status status = choose_scale(f, e);
     if (status == DPF_OK)
         status = declare(f, e);
@@ -121,21 +122,6 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         if (status == DPF_OK)
             status = dpf_spool_open(&spool, &s->out, e);
     }
-    return status;
-}
-
-/* Scale one batch's field in place (or exchange it, if it was not f32). */
-static enum dpf_status transform(struct dpf_tensor *x, struct dpf_error *e)
-{
-    enum dpf_status status = DPF_OK;
-    if (scale.count)
-        status = dpf_scale_apply(&scale, x, &clipped, e);
-    if (status == DPF_OK && opt.zscore)
-        status = dpf_scale_zscore(x, e);
-    if (status == DPF_OK && opt.ball > 0)
-        status = dpf_scale_ball(x, opt.ball, e);
-    if (status != DPF_OK)
-        dpf_error_prefix(e, "cannot scale field '%s'", opt.field);
     return status;
 }
 
@@ -152,12 +138,11 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
         dpf_tensor_release(x);
         *x = real;
     }
-    if (!opt.fit)
-        return transform(x, e);
-    enum dpf_status status = dpf_moments_add(&moments, x, e);
+    enum dpf_status status =
+        opt.fit ? dpf_moments_add(&moments, x, e) : dpf_scaling_apply(&scaling, x, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, "cannot scale field '%s'", opt.field);
-    return dpf_spool_add(&spool, b, e);
+    return opt.fit ? dpf_spool_add(&spool, b, e) : DPF_OK;
 }
 
 /* --fit: the whole input was seen; now scale what was put aside. */
@@ -166,9 +151,9 @@ static enum dpf_status emit_fitted(struct dpf_stage *s, struct dpf_error *e)
     dpf_moments_finish(&moments);
     enum dpf_status status =
         strcmp(opt.fit, "unit") == 0
-            ? dpf_scale_from_bounds(&scale, moments.lo, moments.hi, moments.features,
-                                    opt.both_signs, e)
-            : dpf_scale_from_moments(&scale, moments.mean, moments.square,
+            ? dpf_scale_from_bounds(&scaling.scale, moments.lo, moments.hi,
+                                    moments.features, opt.both_signs, e)
+            : dpf_scale_from_moments(&scaling.scale, moments.mean, moments.square,
                                      moments.features, e);
     if (status == DPF_OK)
         status = dpf_stage_begin(s, e);
@@ -177,7 +162,7 @@ static enum dpf_status emit_fitted(struct dpf_stage *s, struct dpf_error *e)
         if (status == DPF_OK)
             status = dpf_spool_next(&spool, &b, e);
         if (status == DPF_OK && b)
-            status = transform(&b->tensor[field_index], e);
+            status = dpf_scaling_apply(&scaling, &b->tensor[field_index], e);
         if (status == DPF_OK && b)
             status = dpf_stage_emit(s, b, e);
     } while (status == DPF_OK && b);
@@ -188,16 +173,16 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     if (opt.fit)
         return emit_fitted(s, e);
-    if (clipped)
+    if (scaling.clipped)
         dpf_notice("%llu values were outside the declared bounds and were clipped",
-                   (unsigned long long)clipped);
+                   (unsigned long long)scaling.clipped);
     return DPF_OK;
 }
 
 static void on_release(struct dpf_stage *s)
 {
     (void)s;
-    dpf_scale_release(&scale);
+    dpf_scale_release(&scaling.scale);
     dpf_moments_release(&moments);
     dpf_spool_release(&spool);
 }

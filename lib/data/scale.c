@@ -208,6 +208,19 @@ enum dpf_status dpf_scale_ball(struct dpf_tensor *x, double radius, struct dpf_e
     return DPF_OK;
 }
 
+enum dpf_status dpf_scaling_apply(struct dpf_scaling *s, struct dpf_tensor *x,
+                                  struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    if (s->scale.count)
+        status = dpf_scale_apply(&s->scale, x, &s->clipped, e);
+    if (status == DPF_OK && s->zscore)
+        status = dpf_scale_zscore(x, e);
+    if (status == DPF_OK && s->ball_l2 > 0)
+        status = dpf_scale_ball(x, s->ball_l2, e);
+    return status;
+}
+
 enum dpf_status dpf_moments_init(struct dpf_moments *m, size_t features,
                                  struct dpf_error *e)
 {

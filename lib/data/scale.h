@@ -38,6 +38,16 @@ enum dpf_status dpf_scale_zscore(struct dpf_tensor *x, struct dpf_error *e);
 /* Each record with an L2 norm above `radius` down to it. */
 enum dpf_status dpf_scale_ball(struct dpf_tensor *x, double radius, struct dpf_error *e);
 
+/* What a stage may be asked to do to each record, in this order. */
+struct dpf_scaling {
+    struct dpf_scale scale; /* if scale.count > 0 */
+    bool zscore;
+    double ball_l2; /* if > 0 */
+    uint64_t clipped;
+};
+enum dpf_status dpf_scaling_apply(struct dpf_scaling *s, struct dpf_tensor *x,
+                                  struct dpf_error *e);
+
 /* Running minimum, maximum, mean and deviation of each feature (Welford). */
 struct dpf_moments {
     size_t features;

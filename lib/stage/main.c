@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/version.h"
+#include "stage/identity.h"
 #include "stage/stage.h"
 #include "transport/transport.h"
 
@@ -115,104 +116,6 @@ static struct dpf_endpoint_options endpoint_options(void)
                                          .connect_seconds = common.wait_seconds};
 }
 
-/* ------------------------------------------------------------------ fingerprint */
-
-static enum dpf_status add_program(struct dpf_fingerprint *f, struct dpf_error *e)
-{
-    return dpf_fingerprint_add_file(f, "/proc/self/exe", e);
-}
-
-/* The same program with the same options and input content gives the same result; so
- * these, and nothing else, name a stream for reuse. */
-static enum dpf_status print_fingerprint(struct dpf_stage *s, struct dpf_error *e)
-{
-    struct dpf_fingerprint f;
-    char hex[DPF_FINGERPRINT_HEX + 1];
-    dpf_fingerprint_init(&f);
-    dpf_fingerprint_add_string(&f, DPF_VERSION);
-    dpf_fingerprint_add_string(&f, s->info->name);
-    enum dpf_status status = add_program(&f, e);
-    for (size_t i = 0; status == DPF_OK && i < s->parsed.given_count; i++) {
-        const struct dpf_given *g = &s->parsed.given[i];
-        if (g->option->kind == DPF_KIND_OUTFILE) {
-            printf("side-effects\n"); /* cannot be reused: its files may be gone */
-        } else if (!(g->option->flags & DPF_OPTION_IMMATERIAL)) {
-            dpf_fingerprint_add_string(&f, g->option->name);
-            if (g->option->kind == DPF_KIND_FILE)
-                status = dpf_fingerprint_add_file(&f, g->value, e);
-            else
-                dpf_fingerprint_add_string(&f, g->value);
-        }
-    }
-    for (size_t i = 0; i < s->argument_count; i++)
-        dpf_fingerprint_add_string(&f, s->arguments[i]);
-    if (status == DPF_OK && s->info->on_fingerprint)
-        status = s->info->on_fingerprint(s, &f, e);
-    if (status != DPF_OK)
-        return status;
-    dpf_fingerprint_hex(&f, hex);
-    printf("%s %s\n", s->info->kind == DPF_SINK ? "text" : "stream", hex);
-    return DPF_OK;
-}
-
-/* ------------------------------------------------------------------- provenance */
-
-static enum dpf_status pack_option(msgpack_packer *p, const struct dpf_given *g,
-                                   struct dpf_error *e)
-{
-    dpf_pack_string(p, g->option->name);
-    if (g->option->kind == DPF_KIND_FLAG) {
-        msgpack_pack_true(p);
-        return DPF_OK;
-    }
-    if (g->option->kind == DPF_KIND_ENDPOINT) {
-        dpf_pack_string(p, "stream"); /* endpoints differ from run to run */
-        return DPF_OK;
-    }
-    if (g->option->kind != DPF_KIND_FILE) {
-        dpf_pack_string(p, g->value);
-        return DPF_OK;
-    }
-    /* A path says nothing on another machine; the content does. */
-    struct dpf_fingerprint f;
-    char hex[DPF_FINGERPRINT_HEX + 1];
-    char text[sizeof hex + 16];
-    dpf_fingerprint_init(&f);
-    enum dpf_status status = dpf_fingerprint_add_file(&f, g->value, e);
-    dpf_fingerprint_hex(&f, hex);
-    snprintf(text, sizeof text, "blake2b:%s", hex);
-    dpf_pack_string(p, text);
-    return status;
-}
-
-static enum dpf_status add_provenance(struct dpf_stage *s, struct dpf_error *e)
-{
-    struct dpf_values *v = &s->out.provenance;
-    msgpack_packer p = dpf_values_packer(v);
-    size_t material = 0;
-    enum dpf_status status = DPF_OK;
-    for (size_t i = 0; i < s->parsed.given_count; i++)
-        material += !(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL);
-    msgpack_pack_map(&p, s->argument_count ? 4 : 3);
-    dpf_pack_string(&p, "stage");
-    dpf_pack_string(&p, s->info->name);
-    dpf_pack_string(&p, "version");
-    dpf_pack_string(&p, DPF_VERSION);
-    dpf_pack_string(&p, "options");
-    msgpack_pack_map(&p, material);
-    for (size_t i = 0; status == DPF_OK && i < s->parsed.given_count; i++)
-        if (!(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL))
-            status = pack_option(&p, &s->parsed.given[i], e);
-    if (s->argument_count) {
-        dpf_pack_string(&p, "arguments");
-        msgpack_pack_array(&p, s->argument_count);
-        for (size_t i = 0; i < s->argument_count; i++)
-            dpf_pack_string(&p, dpf_path_base(s->arguments[i]));
-    }
-    v->count++;
-    return status;
-}
-
 /* ---------------------------------------------------------------------- output */
 
 static enum dpf_status open_outputs(struct dpf_stage *s, struct dpf_error *e)
@@ -245,7 +148,7 @@ static void report(struct dpf_stage *s)
 
 enum dpf_status dpf_stage_begin(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = add_provenance(s, e);
+    enum dpf_status status = dpf_stage_add_provenance(s, e);
     if (status != DPF_OK)
         return status;
     return dpf_stream_write_header(&s->writer, &s->out, e);
@@ -567,7 +470,7 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
     if (e.status == DPF_OK && !answer(info)) {
         e.status = check_arguments(&s, &e);
         if (e.status == DPF_OK && common.fingerprint)
-            e.status = print_fingerprint(&s, &e);
+            e.status = dpf_stage_print_fingerprint(&s, &e);
         else if (e.status == DPF_OK)
             e.status = run(&s, &e);
     }

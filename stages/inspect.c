@@ -111,6 +111,24 @@ static enum dpf_status on_other(struct dpf_stage *s, const msgpack_object *frame
     return DPF_OK;
 }
 
+/* Several streams have no digest in common. */
+static void show_trailer(const struct dpf_stage *s)
+{
+    bool one = s->streams_in == 1;
+    const char *quote = opt.json && one ? "\"" : "";
+    fprintf(s->text,
+            opt.json
+                ? "{\"type\":\"trailer\",\"records\":%llu,\"frames\":%llu,"
+                  "\"streams\":%u,\"digest\":%s%s%s,\"status\":\"ok\"}\n"
+                : "trailer    %llu records, %llu frames, streams %u, digest %s%s%s, ok\n",
+            (unsigned long long)s->records_in, (unsigned long long)s->frames_in,
+            s->streams_in, quote,
+            one        ? s->digest_in
+            : opt.json ? "null"
+                       : "of each checked",
+            quote);
+}
+
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     enum dpf_status status = DPF_OK;
@@ -125,12 +143,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
             free(path);
         }
     }
-    fprintf(s->text,
-            opt.json ? "{\"type\":\"trailer\",\"records\":%llu,\"frames\":%llu,"
-                       "\"digest\":\"%s\",\"status\":\"ok\"}\n"
-                     : "trailer    %llu records, %llu frames, digest %s, ok\n",
-            (unsigned long long)s->records_in, (unsigned long long)s->frames_in + 1,
-            s->digest_in);
+    show_trailer(s);
     return status;
 }
 

@@ -81,16 +81,17 @@ void dpf_fingerprint_add_string(struct dpf_fingerprint *f, const char *string)
     dpf_fingerprint_add(f, string, size);
 }
 
-enum dpf_status dpf_fingerprint_add_file(struct dpf_fingerprint *f, const char *path,
-                                         struct dpf_error *e)
+enum dpf_status dpf_fingerprint_file(const char *path, char out[DPF_FINGERPRINT_HEX + 1],
+                                     struct dpf_error *e)
 {
     enum { BLOCK = 1 << 18 };
+    struct dpf_fingerprint f;
+    dpf_fingerprint_init(&f);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return dpf_fail_errno(e, "cannot read '%s'", path);
     enum dpf_status status = DPF_OK;
     unsigned char *block = malloc(BLOCK);
-    uint64_t total = 0;
     long long n = block ? 1 : 0;
     if (!block)
         status = dpf_fail_memory(e);
@@ -99,11 +100,21 @@ enum dpf_status dpf_fingerprint_add_file(struct dpf_fingerprint *f, const char *
         if (n < 0)
             status = dpf_fail_errno(e, "cannot read '%s'", path);
         else
-            dpf_fingerprint_add(f, block, (size_t)n), total += (uint64_t)n;
+            dpf_fingerprint_add(&f, block, (size_t)n);
     }
-    dpf_fingerprint_add(f, &total, sizeof total);
+    dpf_fingerprint_hex(&f, out);
     free(block);
     close(fd);
+    return status;
+}
+
+enum dpf_status dpf_fingerprint_add_file(struct dpf_fingerprint *f, const char *path,
+                                         struct dpf_error *e)
+{
+    char hex[DPF_FINGERPRINT_HEX + 1];
+    enum dpf_status status = dpf_fingerprint_file(path, hex, e);
+    if (status == DPF_OK)
+        dpf_fingerprint_add_string(f, hex);
     return status;
 }
 

@@ -32,6 +32,9 @@ void dpf_fingerprint_init(struct dpf_fingerprint *f);
 void dpf_fingerprint_add(struct dpf_fingerprint *f, const void *data, size_t size);
 /* A string with its length, so that "ab","c" and "a","bc" differ. */
 void dpf_fingerprint_add_string(struct dpf_fingerprint *f, const char *string);
+/* BLAKE2b-256 of a file's content, as `b2sum -l 256` prints it. */
+enum dpf_status dpf_fingerprint_file(const char *path, char out[DPF_FINGERPRINT_HEX + 1],
+                                     struct dpf_error *e);
 enum dpf_status dpf_fingerprint_add_file(struct dpf_fingerprint *f, const char *path,
                                          struct dpf_error *e);
 void dpf_fingerprint_hex(struct dpf_fingerprint *f, char out[DPF_FINGERPRINT_HEX + 1]);

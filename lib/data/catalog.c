@@ -223,7 +223,7 @@ static const char *format_of(const char *path)
         const char *ending, *format;
     } endings[] = {{".csv", "csv"},   {".data", "csv"},  {".npy", "npy"},
                    {".npz", "npy"},   {".nii", "nifti"}, {".bin", "cifar"},
-                   {"-ubyte", "idx"}, {".idx", "idx"},   {".tsv", "csv"}};
+                   {"-ubyte", "idx"}, {".idx", "idx"}};
     size_t size = strlen(path);
     if (dpf_ends_with(path, ".gz") || dpf_ends_with(path, ".xz"))
         size -= 3;

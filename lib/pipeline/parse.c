@@ -262,6 +262,7 @@ void dpf_pipeline_release(struct dpf_pipeline *p)
     for (size_t i = 0; i < p->param_count; i++) {
         free(p->params[i].name);
         free(p->params[i].value);
+        free(p->params[i].list);
     }
     free(p->statements);
     free(p->params);
@@ -313,7 +314,9 @@ static enum dpf_status check_stage(struct cursor *c, const struct dpf_command *c
     const char *name = command->words[0].text;
     if (!name)
         return wrong(c, "a stream stands where a stage is due");
-    if (dpf_stage_find(name) && strcmp(name, "run") != 0 && strcmp(name, "keygen") != 0)
+    if (strcmp(name, "run") == 0 || strcmp(name, "keygen") == 0)
+        return wrong(c, "'%s' cannot be part of a pipeline", name);
+    if (dpf_stage_find(name))
         return DPF_OK;
     const char *near = dpf_stage_nearest(name);
     return near ? wrong(c, "unknown stage '%s' (did you mean '%s'?)", name, near)
@@ -328,7 +331,8 @@ static enum dpf_status take_commands(struct cursor *c, struct dpf_statement *s)
     if (c->at < c->end && *c->at == '@') {
         status = take_reference(c, &s->input);
         if (status == DPF_OK && (at_line_end(c) || *c->at++ != '|'))
-            status = wrong(c, "a stream is read by a stage: '@%s | stage'", s->name);
+            status = wrong(c, "a stream is read by a stage: '@%s | stage ...'",
+                           c->p->statements[s->input.streams[0]].label);
     }
     while (status == DPF_OK) {
         if (++c->commands > DPF_PIPELINE_MAX_COMMANDS)
@@ -410,11 +414,25 @@ static enum dpf_status take_statement(struct cursor *c, const char *name)
 
 /* -------------------------------------------------------------- params and output */
 
+static struct dpf_param new_param(char *take_name, const char *value, bool quoted,
+                                  bool unquote, int line)
+{
+    bool list = !quoted && strchr(value, ',');
+    return (struct dpf_param){.name = take_name,
+                              .value = list ? dpf_strndup(value, strcspn(value, ","))
+                                       : unquote
+                                           ? dpf_strndup(value + 1, strlen(value) - 2)
+                                           : dpf_strdup(value),
+                              .list = list ? dpf_strdup(value) : NULL,
+                              .line = line};
+}
+
 static enum dpf_status take_param(struct cursor *c, const struct dpf_setting *settings,
                                   size_t setting_count)
 {
     struct dpf_pipeline *p = c->p;
     struct dpf_text value = {0};
+    bool quoted = false, unquote = false;
     skip_blank(c);
     char *name = take_name(c, false);
     if (!name)
@@ -431,21 +449,25 @@ static enum dpf_status take_param(struct cursor *c, const struct dpf_setting *se
         status = wrong(c, "'param %s' is not followed by '='", name);
     if (status == DPF_OK) {
         c->at++;
-        if (!at_line_end(c))
+        if (!at_line_end(c)) {
+            quoted = *c->at == '"' || *c->at == '\'';
             status = take_word(c, &value);
+        }
         if (status == DPF_OK && !at_line_end(c))
             status = wrong(c, "the value of '%s' has blanks: put it in quotes", name);
     }
     const char *chosen = dpf_text_get(&value);
     for (size_t i = 0; i < setting_count; i++)
-        if (strcmp(settings[i].name, name) == 0)
+        if (strcmp(settings[i].name, name) == 0) {
             chosen = settings[i].value;
+            quoted = *chosen == '"' && strlen(chosen) > 1 && dpf_ends_with(chosen, "\"");
+            unquote = quoted;
+        }
     if (status == DPF_OK &&
         !dpf_grow(&p->params, &p->param_capacity, p->param_count + 1, sizeof *p->params))
         status = dpf_fail_memory(c->e);
     if (status == DPF_OK) {
-        p->params[p->param_count++] =
-            (struct dpf_param){name, dpf_strdup(chosen), c->line};
+        p->params[p->param_count++] = new_param(name, chosen, quoted, unquote, c->line);
         name = NULL;
     }
     free(name);

@@ -9,13 +9,16 @@
 
 #include "base/status.h"
 
-/* A parameter's value from the command line. */
+/* A parameter's value from the command line. Commas make a list, unless the value is in
+ * double quotes, which are taken off. */
 struct dpf_setting {
     const char *name, *value;
 };
 
 struct dpf_param {
-    char *name, *value;
+    char *name;
+    char *value; /* what $name stands for; of a list, its first value */
+    char *list;  /* "0.25,0.5,1" if it is one: a sweep; else NULL */
     int line;
 };
 

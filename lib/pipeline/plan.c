@@ -49,21 +49,27 @@ static void arguments_release(struct arguments *a)
     *a = (struct arguments){0};
 }
 
-/* What a stage answered to --fingerprint: lines "side-effects", "stream HEX". */
+/* What a stage answered to --fingerprint: lines "side-effects", then "KIND HEX". */
 static enum dpf_status read_answer(const char *answer, struct dpf_plan_stream *s,
-                                   bool last, struct dpf_fingerprint *f,
+                                   bool first, bool last, struct dpf_fingerprint *f,
                                    const char *where, struct dpf_error *e)
 {
-    if (dpf_starts_with(answer, "side-effects\n")) {
+    while (dpf_starts_with(answer, "side-effects\n")) {
         s->side_effects = true;
         answer += strlen("side-effects\n");
-        if (dpf_starts_with(answer, "side-effects\n"))
-            return read_answer(answer, s, last, f, where, e);
     }
-    bool text = dpf_starts_with(answer, "text ");
-    if (!text && !dpf_starts_with(answer, "stream "))
+    bool text = dpf_starts_with(answer, "text "),
+         source = dpf_starts_with(answer, "source ");
+    if (!text && !source && !dpf_starts_with(answer, "stream "))
         return dpf_fail(e, DPF_UNAVAILABLE, "%s: does not say what its result depends on",
                         where);
+    if (source && !first)
+        return dpf_fail(e, DPF_USAGE,
+                        "%s: reads no stream, so it can only be the first "
+                        "stage of a line",
+                        where);
+    if (!source && first)
+        return dpf_fail(e, DPF_USAGE, "%s: needs a stream to read: '@NAME | ...'", where);
     if (text && !last)
         return dpf_fail(e, DPF_USAGE, "%s: writes text, so it can only be the last stage",
                         where);
@@ -114,7 +120,8 @@ static enum dpf_status fingerprint_command(struct dpf_plan *plan, size_t stateme
     }
     if (status == DPF_OK)
         status = read_answer(dpf_text_get(&out), &plan->streams[statement],
-                             index + 1 == s->count, f, where, e);
+                             index == 0 && !s->input.stream_count, index + 1 == s->count,
+                             f, where, e);
     free(where);
     arguments_release(&argv);
     dpf_text_release(&out);
@@ -152,8 +159,13 @@ static enum dpf_status fingerprint_statement(struct dpf_plan *plan, size_t index
         if (status == DPF_OK)
             status = fingerprint_command(plan, index, i, &f, e);
     }
-    /* Files of its own make two otherwise equal statements different. */
-    if (plan->streams[index].side_effects)
+    /* Files of its own make two otherwise equal statements different, and so does noise:
+     * copies of a statement that spends privacy are independent draws. */
+    bool distinct = plan->streams[index].side_effects;
+    for (size_t i = 0; i < s->count; i++)
+        distinct =
+            distinct || dpf_stage_find(s->commands[i].words[0].text)->spends_privacy;
+    if (distinct)
         dpf_fingerprint_add_string(&f, s->label);
     dpf_fingerprint_hex(&f, plan->streams[index].key);
     return status;

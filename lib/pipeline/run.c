@@ -88,6 +88,16 @@ static void remove_parts(const struct dpf_plan *plan)
     }
 }
 
+/* Before the start: nothing may lie where a stream will be made, neither what a killed
+ * runner left nor, with --fresh, the old stream; readers would follow it. */
+static void clear_store(const struct dpf_plan *plan)
+{
+    remove_parts(plan);
+    for (size_t i = 0; i < plan->pipeline->count; i++)
+        if (!plan->streams[i].reused)
+            unlink(plan->streams[i].stored);
+}
+
 /* Link the stored file under the stream's name, replacing an older one at once. */
 static enum dpf_status give_names(const struct dpf_plan *plan, struct dpf_error *e)
 {
@@ -135,7 +145,14 @@ static enum dpf_status run_mpi(struct dpf_plan *plan, struct dpf_board *board,
     enum dpf_status status = dpf_mpi_job_run(plan, mpirun_args, board, e);
     if (status == DPF_OK || status == DPF_UNAVAILABLE || status == DPF_USAGE)
         return status;
-    if (name_cause(plan, NULL, &cause) != DPF_OK)
+    /* If no stage has said a word, none was started: mpirun's own words count. */
+    bool any = false;
+    for (size_t i = 0; i < plan->process_count && !any; i++) {
+        struct dpf_counters now;
+        any = dpf_progress_read(plan->processes[i].status_path, &now) ||
+              dpf_progress_outcome(plan->processes[i].status_path, &cause);
+    }
+    if (any && name_cause(plan, NULL, &cause) != DPF_OK)
         *e = cause;
     return e->status;
 }
@@ -166,7 +183,7 @@ enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options
     enum dpf_status status = dpf_board_open(&board, plan, options->quiet, e);
     if (status != DPF_OK)
         return status;
-    remove_parts(plan); /* of a runner that was killed; readers would follow them */
+    clear_store(plan);
     if (plan->process_count)
         status = plan->plumbing == DPF_PLUMB_MPI
                      ? run_mpi(plan, &board, options->mpirun_args, e)

@@ -36,19 +36,13 @@ static void axes_release(struct axes *a)
     }
 }
 
-/* "a,b,c" is a list; "\"a,b\"" is one value with a comma. */
-static bool is_list(const char *value)
-{
-    return value[0] != '"' && strchr(value, ',');
-}
-
 static enum dpf_status add_axis(struct axes *a, const struct dpf_param *p,
                                 struct dpf_error *e)
 {
     if (a->count == MAX_AXES)
         return dpf_fail(e, DPF_USAGE, "more than %d parameters have lists", MAX_AXES);
     struct axis *axis = &a->items[a->count++];
-    char *copy = dpf_strdup(p->value), *rest = copy;
+    char *copy = dpf_strdup(p->list), *rest = copy;
     *axis = (struct axis){.name = dpf_strdup(p->name)};
     for (char *value; copy && (value = strsep(&rest, ","));) {
         if (!dpf_grow(&axis->values, &axis->capacity, axis->count + 1,
@@ -64,15 +58,6 @@ static enum dpf_status add_axis(struct axes *a, const struct dpf_param *p,
         return dpf_fail(e, DPF_USAGE, "the sweep has more than %d points",
                         DPF_SWEEP_MAX_POINTS);
     return DPF_OK;
-}
-
-/* Quotes around a value only keep its commas together. */
-static char *unquoted(const char *value)
-{
-    size_t n = strlen(value);
-    if (n >= 2 && value[0] == '"' && value[n - 1] == '"')
-        return dpf_strndup(value + 1, n - 2);
-    return dpf_strdup(value);
 }
 
 static void show(const struct dpf_sweep *sweep, const struct dpf_plan *plan,
@@ -132,12 +117,9 @@ static enum dpf_status run_numbered(const struct dpf_sweep *sweep, const char *t
     struct dpf_text name = {0};
     size_t count = 0;
     enum dpf_status status = settings ? DPF_OK : dpf_fail_memory(e);
-    for (size_t i = 0; status == DPF_OK && i < sweep->setting_count; i++)
-        if (!is_list(sweep->settings[i].value)) {
-            settings[count].name = sweep->settings[i].name;
-            settings[count++].value = unquoted(sweep->settings[i].value);
-        }
-    size_t plain = count;
+    /* An axis stands behind its own list, and the last setting of a name counts. */
+    for (; status == DPF_OK && count < sweep->setting_count; count++)
+        settings[count] = sweep->settings[count];
     for (size_t i = 0, left = axes->points; status == DPF_OK && i < axes->count; i++) {
         const struct axis *axis = &axes->items[i];
         left /= axis->count;
@@ -159,8 +141,6 @@ static enum dpf_status run_numbered(const struct dpf_sweep *sweep, const char *t
                      : dpf_fail_memory(e);
     if (status != DPF_OK && axes->count)
         dpf_error_prefix(e, "%s", dpf_text_get(&name));
-    for (size_t i = 0; i < plain; i++)
-        free((char *)settings[i].value);
     free(settings);
     free(point_dir);
     dpf_text_release(&name);
@@ -204,13 +184,14 @@ enum dpf_status dpf_sweep_run(const struct dpf_sweep *sweep, struct dpf_error *e
     enum dpf_status status =
         store ? dpf_read_file(sweep->file, MAX_PIPELINE_BYTES, &text, &size, e)
               : dpf_fail_memory(e);
-    /* Parsed once with the lists still in, to learn which parameters have them. */
+    /* Parsed once with the first value of each list, to learn which parameters have one.
+     */
     if (status == DPF_OK)
         status = dpf_pipeline_parse(&pipeline, text, size, dpf_path_base(sweep->file),
                                     dir, sweep->settings, sweep->setting_count, e);
     if (status == DPF_OK) {
         for (size_t i = 0; status == DPF_OK && i < pipeline.param_count; i++)
-            if (is_list(pipeline.params[i].value))
+            if (pipeline.params[i].list)
                 status = add_axis(&axes, &pipeline.params[i], e);
         dpf_pipeline_release(&pipeline);
     }

@@ -38,7 +38,9 @@ enum dpf_status dpf_stage_print_fingerprint(struct dpf_stage *s, struct dpf_erro
     if (status != DPF_OK)
         return status;
     dpf_fingerprint_hex(&f, hex);
-    printf("%s %s\n", s->info->kind == DPF_SINK ? "text" : "stream", hex);
+    static const char *const kinds[] = {
+        [DPF_SOURCE] = "source", [DPF_FILTER] = "stream", [DPF_SINK] = "text"};
+    printf("%s %s\n", kinds[s->info->kind], hex);
     return DPF_OK;
 }
 
@@ -61,12 +63,9 @@ static enum dpf_status pack_option(msgpack_packer *p, const struct dpf_given *g,
         return DPF_OK;
     }
     /* A path says nothing on another machine; the content does. */
-    struct dpf_fingerprint f;
-    char hex[DPF_FINGERPRINT_HEX + 1];
+    char hex[DPF_FINGERPRINT_HEX + 1] = "";
     char text[sizeof hex + 16];
-    dpf_fingerprint_init(&f);
-    enum dpf_status status = dpf_fingerprint_add_file(&f, g->value, e);
-    dpf_fingerprint_hex(&f, hex);
+    enum dpf_status status = dpf_fingerprint_file(g->value, hex, e);
     snprintf(text, sizeof text, "blake2b:%s", hex);
     dpf_pack_string(p, text);
     return status;

@@ -5,8 +5,8 @@
 
 #include "stage/stage.h"
 
-/* Print "stream HEX" or "text HEX" to standard output, after "side-effects" if options
- * name files that the stage writes besides. */
+/* Print "source HEX", "stream HEX" (a filter) or "text HEX" (a sink) to standard output,
+ * after "side-effects" if options name files that the stage writes besides. */
 enum dpf_status dpf_stage_print_fingerprint(struct dpf_stage *s, struct dpf_error *e);
 /* Append this stage to the provenance of its output. */
 enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *e);

@@ -210,7 +210,6 @@ static enum dpf_status take_item(struct dpf_stage *s, struct dpf_stream_reader *
 {
     const struct dpf_stage_info *info = s->info;
     enum dpf_status status = DPF_OK;
-    s->frames_in++;
     s->bytes_in += r->frame.size;
     if (item == DPF_ITEM_BATCH) {
         s->records_in += r->batch.rows;
@@ -240,6 +239,8 @@ static enum dpf_status read_all(struct dpf_stage *s, struct input *in,
             if (status != DPF_OK)
                 return status;
         } while (item != DPF_ITEM_END);
+        s->streams_in += in->readers[i].lane_count;
+        s->frames_in += in->readers[i].frames;
         snprintf(s->digest_in, sizeof s->digest_in, "%s", in->readers[i].digest);
     }
     return DPF_OK;
@@ -469,7 +470,11 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
     s.argument_count = s.parsed.arg_count;
     if (e.status == DPF_OK && !answer(info)) {
         e.status = check_arguments(&s, &e);
-        if (e.status == DPF_OK && common.fingerprint)
+        if (e.status == DPF_OK && common.fingerprint &&
+            (common.inputs.count || common.outputs.count))
+            e.status = dpf_fail(&e, DPF_USAGE,
+                                "--input and --output are the pipeline's to choose");
+        else if (e.status == DPF_OK && common.fingerprint)
             e.status = dpf_stage_print_fingerprint(&s, &e);
         else if (e.status == DPF_OK)
             e.status = run(&s, &e);

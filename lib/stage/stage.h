@@ -58,7 +58,8 @@ struct dpf_stage {
     bool out_deferred; /* on_open set it: dpf_stage_begin() sends the header later */
     FILE *text;        /* sinks and programs */
     uint64_t records_in, frames_in, bytes_in;
-    char digest_in[DPF_CHECKSUM_TEXT];
+    unsigned streams_in;               /* how many streams were read to their ends */
+    char digest_in[DPF_CHECKSUM_TEXT]; /* of the last of them */
     struct dpf_stream_writer writer;
     struct dpf_progress *progress;
 };

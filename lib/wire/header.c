@@ -140,6 +140,43 @@ enum dpf_status dpf_header_same_fields(const struct dpf_header *a,
     return DPF_OK;
 }
 
+static bool same_features(const struct dpf_field *a, const struct dpf_field *b)
+{
+    if (a->feature_count != b->feature_count)
+        return false;
+    for (size_t i = 0; i < a->feature_count; i++)
+        if (strcmp(a->features[i], b->features[i]) != 0)
+            return false;
+    return true;
+}
+
+enum dpf_status dpf_field_merge(struct dpf_field *into, const struct dpf_field *other,
+                                struct dpf_error *e)
+{
+    if (into->classes != other->classes)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the streams differ: field '%s' has %llu and %llu classes",
+                        into->name, (unsigned long long)into->classes,
+                        (unsigned long long)other->classes);
+    if (!same_features(into, other))
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the streams differ: field '%s' has other feature names",
+                        into->name);
+    if (into->norm_l2 <= 0 || other->norm_l2 <= 0)
+        into->norm_l2 = 0;
+    else if (other->norm_l2 > into->norm_l2)
+        into->norm_l2 = other->norm_l2;
+    if (into->bounds.count != other->bounds.count) {
+        dpf_field_clear_bounds(into);
+        return DPF_OK;
+    }
+    for (size_t i = 0; i < into->bounds.count; i++) {
+        into->bounds.lo[i] = fmin(into->bounds.lo[i], other->bounds.lo[i]);
+        into->bounds.hi[i] = fmax(into->bounds.hi[i], other->bounds.hi[i]);
+    }
+    return DPF_OK;
+}
+
 static void encode_reals(struct dpf_encoder *enc, const double *values, size_t count)
 {
     msgpack_pack_array(&enc->packer, count);

@@ -53,6 +53,12 @@ void dpf_field_clear_bounds(struct dpf_field *f);
 enum dpf_status dpf_header_same_fields(const struct dpf_header *a,
                                        const struct dpf_header *b, struct dpf_error *e);
 
+/* Make the declarations of `into` hold for the records of `other` too: the wider bounds,
+ * the larger norm, none where one of them has none. Different class counts are
+ * DPF_BAD_STREAM: they would mean different things by the same label. */
+enum dpf_status dpf_field_merge(struct dpf_field *into, const struct dpf_field *other,
+                                struct dpf_error *e);
+
 enum dpf_status dpf_header_encode(struct dpf_encoder *enc, const struct dpf_header *h,
                                   struct dpf_error *e);
 enum dpf_status dpf_header_decode(const msgpack_object *root, struct dpf_header *h,

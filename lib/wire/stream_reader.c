@@ -12,6 +12,11 @@ enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_heade
     enum dpf_status status = dpf_header_same_fields(into, other, e);
     if (status != DPF_OK)
         return status;
+    for (int i = 0; i < into->field_count; i++) {
+        status = dpf_field_merge(&into->fields[i], &other->fields[i], e);
+        if (status != DPF_OK)
+            return status;
+    }
     into->has_records = into->has_records && other->has_records;
     into->records += other->records;
     into->is_private = into->is_private || other->is_private;

@@ -186,22 +186,25 @@ static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
     const char *const *names = common.inputs.count ? common.inputs.items : standard;
     size_t count = common.inputs.count ? common.inputs.count : 1;
     struct dpf_endpoint_options options = endpoint_options();
-    enum dpf_status status = DPF_OK;
+    struct dpf_channel **channels = dpf_calloc(count, sizeof *channels);
     *in = (struct input){.readers = dpf_calloc(count, sizeof *in->readers)};
-    if (!in->readers)
-        return dpf_fail_memory(e);
+    enum dpf_status status = channels && in->readers ? DPF_OK : dpf_fail_memory(e);
+    /* All doors are opened before anyone is waited for: a writer to the last one would
+     * give up while the first makes up its mind. */
+    for (size_t i = 0; status == DPF_OK && i < count; i++)
+        status = dpf_channel_open(names[i], DPF_READ, &options, &channels[i], e);
     for (size_t i = 0; status == DPF_OK && i < count; i++) {
-        struct dpf_channel *channel;
-        status = dpf_channel_open(names[i], DPF_READ, &options, &channel, e);
-        if (status != DPF_OK)
-            break;
-        status = dpf_stream_reader_open(&in->readers[i], channel, e);
+        status = dpf_stream_reader_open(&in->readers[i], channels[i], e);
+        channels[i] = NULL; /* the reader's now, whatever came of it */
         if (status != DPF_OK)
             break;
         in->count++;
         status = i ? dpf_header_merge(&s->in, &in->readers[i].header, e)
                    : dpf_header_copy(&s->in, &in->readers[i].header, e);
     }
+    for (size_t i = 0; channels && i < count; i++)
+        dpf_channel_destroy(&channels[i]);
+    free(channels);
     return status;
 }
 

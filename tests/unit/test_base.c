@@ -25,10 +25,23 @@ static void test_integers(void)
     CU_ASSERT(dpf_parse_int("+007", &i) && i == 7);
     CU_ASSERT(dpf_parse_uint("18446744073709551615", &u) && u == UINT64_MAX);
     CU_ASSERT(dpf_parse_uint("0", &u) && u == 0);
-    static const char *const bad[] = {
-        "",  " ",   " 1", "1 ",   "1x",   "x1",   "0x10", "1e3",
-        "1.0", "--1", "+-1", "-",   "inf",  "nan",  "1,000", "9223372036854775808",
-        "-9223372036854775809"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      " 1",
+                                      "1 ",
+                                      "1x",
+                                      "x1",
+                                      "0x10",
+                                      "1e3",
+                                      "1.0",
+                                      "--1",
+                                      "+-1",
+                                      "-",
+                                      "inf",
+                                      "nan",
+                                      "1,000",
+                                      "9223372036854775808",
+                                      "-9223372036854775809"};
     i = 77;
     for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
         CU_ASSERT(!dpf_parse_int(bad[n], &i) && i == 77);
@@ -47,10 +60,10 @@ static void test_reals(void)
     CU_ASSERT(dpf_parse_real("1.7976931348623157e308", &v) && v == DBL_MAX);
     CU_ASSERT(dpf_parse_real("-0", &v) && v == 0 && signbit(v));
     CU_ASSERT(dpf_parse_real_n("12.5junk", 4, &v) && v == 12.5);
-    static const char *const bad[] = {"",     " ",    "1 ",   " 1",    "inf",   "-inf",
-                                      "nan",  "NAN",  "0x1p3", "0x10", "1e",    "e5",
-                                      ".",    "-",    "1.2.3", "1-2",  "1e400", "-1e400",
-                                      "1,5",  "1e5e5", "infinity"};
+    static const char *const bad[] = {
+        "",      " ",     "1 ",    " 1",     "inf", "-inf",  "nan",
+        "NAN",   "0x1p3", "0x10",  "1e",     "e5",  ".",     "-",
+        "1.2.3", "1-2",   "1e400", "-1e400", "1,5", "1e5e5", "infinity"};
     v = 77;
     for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
         CU_ASSERT(!dpf_parse_real(bad[n], &v) && v == 77);
@@ -71,7 +84,7 @@ static void test_ranges(void)
 {
     double lo = 77, hi = 78;
     CU_ASSERT(dpf_parse_range("-1:2.5", &lo, &hi) && lo == -1 && hi == 2.5);
-    static const char *const bad[] = {"1",   "1:",  ":1",    "1:1",   "2:1",
+    static const char *const bad[] = {"1",     "1:",  ":1",    "1:1",   "2:1",
                                       "1:2:3", "a:b", "nan:1", "0:inf", " 0:1"};
     for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
         CU_ASSERT(!dpf_parse_range(bad[n], &lo, &hi) && lo == -1 && hi == 2.5);
@@ -143,8 +156,11 @@ static void test_format(void)
     static const struct {
         unsigned long long value;
         const char *text;
-    } counts[] = {{0, "0"},       {999, "999"},         {1000, "1,000"},
-                  {100000, "100,000"}, {1234567, "1,234,567"},
+    } counts[] = {{0, "0"},
+                  {999, "999"},
+                  {1000, "1,000"},
+                  {100000, "100,000"},
+                  {1234567, "1,234,567"},
                   {UINT64_MAX, "18,446,744,073,709,551,615"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         dpf_format_count(out, sizeof out, counts[i].value);
@@ -156,8 +172,8 @@ static void test_format(void)
     static const struct {
         double value;
         const char *text;
-    } sizes[] = {{0, "0 B"},          {1023, "1023 B"},        {1536, "1.5 KiB"},
-                 {10240, "10 KiB"},   {1048576, "1.0 MiB"},    {1e9, "954 MiB"},
+    } sizes[] = {{0, "0 B"},        {1023, "1023 B"},     {1536, "1.5 KiB"},
+                 {10240, "10 KiB"}, {1048576, "1.0 MiB"}, {1e9, "954 MiB"},
                  {5e15, "4547 TiB"}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         dpf_format_bytes(out, sizeof out, sizes[i].value);

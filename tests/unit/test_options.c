@@ -17,8 +17,14 @@ static const char *const colours[] = {"red", "green", NULL};
 
 static const struct dpf_option table[] = {
     DPF_OPT_FLAG("verbose", &flag, "say more"),
-    {.name = "count", .kind = DPF_KIND_INT, .target = &number, .arg = "N", .lo = 1,
-     .hi = 10, .help = "how many", .letter = 'n'},
+    {.name = "count",
+     .kind = DPF_KIND_INT,
+     .target = &number,
+     .arg = "N",
+     .lo = 1,
+     .hi = 10,
+     .help = "how many",
+     .letter = 'n'},
     DPF_OPT_INT("plain", &plain, "N", 0, 0, "any number"),
     DPF_OPT_REAL("share", &real, "X", 0, 1, "a share"),
     DPF_OPT_RANGE("bounds", &range, "LO:HI", "public bounds"),
@@ -30,12 +36,23 @@ static const struct dpf_option table[] = {
 
 static const struct dpf_option more[] = {
     DPF_OPT_OUTFILE("picture", &out, "FILE", "a picture"),
-    {.name = "with", .kind = DPF_KIND_ENDPOINT, .target = &endpoint, .arg = "STREAM",
-     .help = "another stream", .flags = DPF_OPTION_REQUIRED},
-    {.name = "label", .kind = DPF_KIND_LIST, .target = &list, .arg = "L",
+    {.name = "with",
+     .kind = DPF_KIND_ENDPOINT,
+     .target = &endpoint,
+     .arg = "STREAM",
+     .help = "another stream",
+     .flags = DPF_OPTION_REQUIRED},
+    {.name = "label",
+     .kind = DPF_KIND_LIST,
+     .target = &list,
+     .arg = "L",
      .help = "repeatable"},
-    {.name = "secret", .kind = DPF_KIND_STRING, .target = &secret, .arg = "S",
-     .help = "for tools", .flags = DPF_OPTION_HIDDEN},
+    {.name = "secret",
+     .kind = DPF_KIND_STRING,
+     .target = &secret,
+     .arg = "S",
+     .help = "for tools",
+     .flags = DPF_OPTION_HIDDEN},
     DPF_OPT_END,
 };
 
@@ -83,7 +100,7 @@ static void test_kinds(void)
     CU_ASSERT_STRING_EQUAL(out, "p.png");
     CU_ASSERT_STRING_EQUAL(endpoint, "fd:3");
     CU_ASSERT_STRING_EQUAL(secret, "s");
-    CU_ASSERT_FATAL(list.count == 2 && p.arg_count == 3 && p.given_count == 12);
+    CU_ASSERT_FATAL(list.count == 2 && p.arg_count == 3 && p.given_count == 13);
     CU_ASSERT_STRING_EQUAL(list.items[0], "a");
     CU_ASSERT_STRING_EQUAL(list.items[1], "b=c");
     CU_ASSERT_STRING_EQUAL(p.args[0], "data");

@@ -11,7 +11,7 @@
 
 enum { DRAWS = 1 << 17 };
 
-static const double z_level = 4.7534; /* standard normal, 1 - 1e-6 */
+static const double z_level = 4.7534;  /* standard normal, 1 - 1e-6 */
 static const double ks_level = 2.6934; /* sqrt(ln(2 / 1e-6) / 2) */
 
 /* Upper quantile of chi-square at 1e-6 (Wilson and Hilferty). */
@@ -52,7 +52,8 @@ static double kolmogorov(double *sample, size_t n, double (*cdf)(double))
     qsort(sample, n, sizeof *sample, compare);
     for (size_t i = 0; i < n; i++) {
         double f = cdf(sample[i]);
-        worst = fmax(worst, fmax(f - (double)i / (double)n, (double)(i + 1) / (double)n - f));
+        worst =
+            fmax(worst, fmax(f - (double)i / (double)n, (double)(i + 1) / (double)n - f));
     }
     return worst * sqrt((double)n);
 }

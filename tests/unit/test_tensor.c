@@ -191,7 +191,8 @@ static void test_extremes(void)
     struct dpf_shape two = SHAPE(2), none = SHAPE(0, 4);
     struct dpf_tensor t, f;
     CU_ASSERT_FATAL(dpf_tensor_view(&t, DPF_I32, &two, i32, NULL) == DPF_OK);
-    CU_ASSERT(dpf_tensor_get(&t, 0) == -2147483648.0 && dpf_tensor_get(&t, 1) == 2147483647.0);
+    CU_ASSERT(dpf_tensor_get(&t, 0) == -2147483648.0 &&
+              dpf_tensor_get(&t, 1) == 2147483647.0);
     CU_ASSERT_FATAL(dpf_tensor_view(&t, DPF_I64, &two, i64, NULL) == DPF_OK);
     CU_ASSERT(dpf_tensor_get(&t, 0) == -0x1p63 && dpf_tensor_get(&t, 1) == -1);
     CU_ASSERT_FATAL(dpf_tensor_to_f32(&t, &f, NULL) == DPF_OK);

@@ -141,7 +141,7 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
     enum dpf_status status =
         opt.fit ? dpf_moments_add(&moments, x, e) : dpf_scaling_apply(&scaling, x, e);
     if (status != DPF_OK)
-        return dpf_error_prefix(e, "cannot scale field '%s'", opt.field);
+        return dpf_error_prefix(e, status, "cannot scale field '%s'", opt.field);
     return opt.fit ? dpf_spool_add(&spool, b, e) : DPF_OK;
 }
 

@@ -183,6 +183,8 @@ long long dpf_read_full(int fd, void *data, size_t size)
 
 enum dpf_status dpf_make_dirs(const char *path, struct dpf_error *e)
 {
+    if (!*path)
+        return dpf_fail(e, DPF_USAGE, "a folder's name is empty");
     char *copy = dpf_strdup(path);
     if (!copy)
         return dpf_fail_memory(e);

@@ -40,8 +40,9 @@ bool dpf_parse_real(const char *text, double *value)
     if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text))
         return false;
     char *end;
+    errno = 0;
     double parsed = strtod(text, &end);
-    if (end == text || *end || !isfinite(parsed))
+    if (end == text || *end || !isfinite(parsed) || (errno == ERANGE && parsed == 0))
         return false;
     *value = parsed;
     return true;

@@ -64,10 +64,11 @@ enum dpf_status dpf_fail_memory(struct dpf_error *e)
     return dpf_fail(e, DPF_SYSTEM, "out of memory");
 }
 
-enum dpf_status dpf_error_prefix(struct dpf_error *e, const char *format, ...)
+enum dpf_status dpf_error_prefix(struct dpf_error *e, enum dpf_status status,
+                                 const char *format, ...)
 {
     if (!e)
-        return DPF_SYSTEM;
+        return status;
     char tail[sizeof e->message];
     memcpy(tail, e->message, sizeof tail);
     va_list args;
@@ -77,7 +78,7 @@ enum dpf_status dpf_error_prefix(struct dpf_error *e, const char *format, ...)
     flatten(e->message);
     size_t used = strlen(e->message);
     snprintf(e->message + used, sizeof e->message - used, ": %s", tail);
-    return e->status;
+    return status;
 }
 
 const char *dpf_status_name(enum dpf_status status)

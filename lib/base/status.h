@@ -42,9 +42,10 @@ enum dpf_status dpf_fail_errno(struct dpf_error *e, const char *format, ...)
 
 enum dpf_status dpf_fail_memory(struct dpf_error *e);
 
-/* Put "context: " in front of a message that is already there. Returns e->status. */
-enum dpf_status dpf_error_prefix(struct dpf_error *e, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Put "context: " in front of a message that is already there. Returns `status`. */
+enum dpf_status dpf_error_prefix(struct dpf_error *e, enum dpf_status status,
+                                 const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* A word for a status: "ok", "system error", ... */
 const char *dpf_status_name(enum dpf_status status);

@@ -108,7 +108,8 @@ static png_byte shade(const struct dpf_sheet *s, double v)
 {
     if (!isfinite(v) || s->hi <= s->lo)
         return 0;
-    double level = 255 * (v - s->lo) / (s->hi - s->lo);
+    double span = s->hi / 2 - s->lo / 2; /* halves: the difference may overflow */
+    double level = 255 * fmin(fmax((v / 2 - s->lo / 2) / span, 0), 1);
     return (png_byte)(level + 0.5);
 }
 

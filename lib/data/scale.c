@@ -22,7 +22,9 @@ static bool scale_alloc(struct dpf_scale *s, size_t count)
     *s = (struct dpf_scale){.count = count};
     s->offset = dpf_calloc(count, sizeof *s->offset);
     s->factor = dpf_calloc(count, sizeof *s->factor);
-    return s->offset && s->factor;
+    s->in_lo = dpf_calloc(count, sizeof *s->in_lo);
+    s->in_hi = dpf_calloc(count, sizeof *s->in_hi);
+    return s->offset && s->factor && s->in_lo && s->in_hi;
 }
 
 enum dpf_status dpf_scale_from_bounds(struct dpf_scale *s, const double *lo,
@@ -40,6 +42,13 @@ enum dpf_status dpf_scale_from_bounds(struct dpf_scale *s, const double *lo,
         s->offset[i] = (float)(both_signs ? lo[i] + (hi[i] - lo[i]) / 2 : lo[i]);
         s->factor[i] =
             hi[i] > lo[i] ? (float)((both_signs ? 2 : 1) / (hi[i] - lo[i])) : 0;
+        s->in_lo[i] = (float)lo[i];
+        s->in_hi[i] = (float)hi[i];
+        if (!isfinite(s->in_lo[i]) || !isfinite(s->in_hi[i]) || !isfinite(s->factor[i])) {
+            dpf_scale_release(s);
+            return dpf_fail(e, DPF_USAGE, "bounds [%g, %g] do not fit single precision",
+                            lo[i], hi[i]);
+        }
     }
     return DPF_OK;
 }
@@ -63,6 +72,8 @@ void dpf_scale_release(struct dpf_scale *s)
 {
     free(s->offset);
     free(s->factor);
+    free(s->in_lo);
+    free(s->in_hi);
     *s = (struct dpf_scale){0};
 }
 
@@ -79,18 +90,18 @@ static uint32_t any_not_finite(const float *x, size_t n)
     return bad;
 }
 
-/* Returns how many were clipped (n is small enough for 32 bits). */
+/* Returns how many lay outside [in_lo, in_hi] (n is small enough for 32 bits). What an
+ * overflow makes of a far value still ends inside: comparisons with NaN choose `lo`. */
 VECTORISED
-static uint32_t affine_clip(float *x, size_t n, float offset, float factor, float lo,
-                            float hi)
+static uint32_t affine_clip(float *x, size_t n, float offset, float factor, float in_lo,
+                            float in_hi, float lo, float hi)
 {
     uint32_t clipped = 0;
     for (size_t i = 0; i < n; i++) {
         float v = (x[i] - offset) * factor;
-        float w = v < lo ? lo : v;
-        w = w > hi ? hi : w;
-        clipped += (uint32_t)(v != w);
-        x[i] = w;
+        float w = v > lo ? v : lo;
+        clipped += (uint32_t)(x[i] < in_lo) + (uint32_t)(x[i] > in_hi);
+        x[i] = w < hi ? w : hi;
     }
     return clipped;
 }
@@ -102,27 +113,25 @@ static void affine(float *x, size_t n, float offset, float factor)
         x[i] = (x[i] - offset) * factor;
 }
 
-/* The same with one offset and factor a feature. */
+/* The same with one scale a feature. */
 VECTORISED
-static uint32_t affine_clip_each(float *x, size_t n, const float *offset,
-                                 const float *factor, float lo, float hi)
+static uint32_t affine_clip_each(float *x, const struct dpf_scale *s)
 {
     uint32_t clipped = 0;
-    for (size_t i = 0; i < n; i++) {
-        float v = (x[i] - offset[i]) * factor[i];
-        float w = v < lo ? lo : v;
-        w = w > hi ? hi : w;
-        clipped += (uint32_t)(v != w);
-        x[i] = w;
+    for (size_t i = 0; i < s->count; i++) {
+        float v = (x[i] - s->offset[i]) * s->factor[i];
+        float w = v > s->lo ? v : s->lo;
+        clipped += (uint32_t)(x[i] < s->in_lo[i]) + (uint32_t)(x[i] > s->in_hi[i]);
+        x[i] = w < s->hi ? w : s->hi;
     }
     return clipped;
 }
 
 VECTORISED
-static void affine_each(float *x, size_t n, const float *offset, const float *factor)
+static void affine_each(float *x, const struct dpf_scale *s)
 {
-    for (size_t i = 0; i < n; i++)
-        x[i] = (x[i] - offset[i]) * factor[i];
+    for (size_t i = 0; i < s->count; i++)
+        x[i] = (x[i] - s->offset[i]) * s->factor[i];
 }
 
 static enum dpf_status require_finite(const struct dpf_tensor *x, struct dpf_error *e)
@@ -145,18 +154,18 @@ enum dpf_status dpf_scale_apply(const struct dpf_scale *s, struct dpf_tensor *x,
         if (!s->clip)
             affine(values, n, s->offset[0], s->factor[0]);
         for (size_t i = 0; s->clip && i < n; i += BLOCK)
-            *clipped += affine_clip(values + i, n - i < BLOCK ? n - i : BLOCK,
-                                    s->offset[0], s->factor[0], s->lo, s->hi);
-        return DPF_OK;
+            *clipped +=
+                affine_clip(values + i, n - i < BLOCK ? n - i : BLOCK, s->offset[0],
+                            s->factor[0], s->in_lo[0], s->in_hi[0], s->lo, s->hi);
+        return s->clip ? DPF_OK : require_finite(x, e);
     }
     for (size_t i = 0; i + s->count <= n; i += s->count) {
         if (s->clip)
-            *clipped += affine_clip_each(values + i, s->count, s->offset, s->factor,
-                                         s->lo, s->hi);
+            *clipped += affine_clip_each(values + i, s);
         else
-            affine_each(values + i, s->count, s->offset, s->factor);
+            affine_each(values + i, s);
     }
-    return DPF_OK;
+    return s->clip ? DPF_OK : require_finite(x, e);
 }
 
 enum dpf_status dpf_scale_zscore(struct dpf_tensor *x, struct dpf_error *e)
@@ -191,16 +200,16 @@ enum dpf_status dpf_scale_ball(struct dpf_tensor *x, double radius, struct dpf_e
     size_t n = dpf_tensor_row_bytes(x) / sizeof(float);
     for (uint64_t r = 0; r < rows; r++) {
         float *v = (float *)x->data + r * n;
-        double norm;
-        /* Rounding to float may leave the norm a hair above: shrink until it is not. */
-        for (;;) {
+        /* Rounding to float may leave the norm a hair above: shrink until it is not.
+         * Where floats are too coarse for the radius, nothing of the record is left. */
+        for (int turn = 0;; turn++) {
             double square = 0;
             for (size_t i = 0; i < n; i++)
                 square += (double)v[i] * (double)v[i];
-            norm = sqrt(square);
+            double norm = sqrt(square);
             if (norm <= radius)
                 break;
-            double factor = radius / norm * (1 - 1e-7);
+            double factor = turn < 8 ? radius / norm * (1 - 1e-7) : 0;
             for (size_t i = 0; i < n; i++)
                 v[i] = (float)((double)v[i] * factor);
         }

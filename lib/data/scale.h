@@ -14,11 +14,13 @@
 struct dpf_scale {
     size_t count;
     float *offset, *factor;
+    float *in_lo, *in_hi; /* clip: the declared bounds, to count what lies outside */
     bool clip;
     float lo, hi;
 };
 
-/* Map [lo[i], hi[i]] onto [0, 1], or [-1, 1] if `both_signs`, and clip. A feature whose
+/* DPF_USAGE if bounds are too wide, or too near each other, for single precision.
+ * Map [lo[i], hi[i]] onto [0, 1], or [-1, 1] if `both_signs`, and clip. A feature whose
  * bounds coincide becomes 0. */
 enum dpf_status dpf_scale_from_bounds(struct dpf_scale *s, const double *lo,
                                       const double *hi, size_t count, bool both_signs,

@@ -5,38 +5,47 @@
 
 #include "base/banned.h"
 
-/* Double the range towards `value`, folding neighbours. */
-static void widen(struct dpf_summary *s, double value)
+/* Double the range towards `value`, folding neighbours; false at the end of the numbers.
+ */
+static bool widen(struct dpf_summary *s, double value)
 {
     uint64_t folded[DPF_SUMMARY_BINS] = {0};
     int half = DPF_SUMMARY_BINS / 2;
     bool down = value < s->start;
+    double span = DPF_SUMMARY_BINS * s->width, start = down ? s->start - span : s->start;
+    if (!isfinite(start) || !isfinite(start + 2 * span))
+        return false;
     for (int i = 0; i < half; i++)
         folded[down ? half + i : i] = s->bins[2 * i] + s->bins[2 * i + 1];
     memcpy(s->bins, folded, sizeof folded);
-    if (down)
-        s->start -= DPF_SUMMARY_BINS * s->width;
+    s->start = start;
     s->width *= 2;
+    return true;
 }
 
 static void add_to_bin(struct dpf_summary *s, double value)
 {
     if (s->width <= 0) { /* the first value sits in the middle of a tiny range */
-        double scale = fabs(value) > 1e-3 ? fabs(value) : 1e-3;
+        double scale = fmin(fmax(fabs(value), 1e-3), 1e300);
         s->width = ldexp(1, ilogb(scale) - 12);
-        s->start = floor(value / s->width) * s->width - DPF_SUMMARY_BINS / 2 * s->width;
+        s->start = floor(fmin(fmax(value, -1e300), 1e300) / s->width) * s->width -
+                   DPF_SUMMARY_BINS / 2 * s->width;
     }
-    while (value < s->start || value >= s->start + DPF_SUMMARY_BINS * s->width)
-        widen(s, value);
-    int bin = (int)((value - s->start) / s->width);
-    s->bins[bin < DPF_SUMMARY_BINS ? bin : DPF_SUMMARY_BINS - 1]++;
+    while ((value < s->start || value >= s->start + DPF_SUMMARY_BINS * s->width) &&
+           widen(s, value))
+        continue;
+    /* What lies outside even the widest range goes into the outermost bin. */
+    double place = value / s->width - s->start / s->width;
+    place = fmin(fmax(place, 0), DPF_SUMMARY_BINS - 1);
+    s->bins[(int)place]++;
 }
 
 /* Add the finite values of a block: its own moments first, then the pairwise update of
  * Chan, Golub and LeVeque, which loses no digits to a long run. */
 static void add_block(struct dpf_summary *s, const double *v, size_t n)
 {
-    double sum = 0, square = 0;
+    long double sum = 0;
+    double square = 0;
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(v[i])) {
@@ -45,19 +54,19 @@ static void add_block(struct dpf_summary *s, const double *v, size_t n)
         }
         s->lo = s->count + count == 0 || v[i] < s->lo ? v[i] : s->lo;
         s->hi = s->count + count == 0 || v[i] > s->hi ? v[i] : s->hi;
-        sum += v[i];
+        sum += (long double)v[i];
         count++;
         add_to_bin(s, v[i]);
     }
     if (count == 0)
         return;
-    double mean = sum / (double)count;
+    double mean = (double)(sum / (long double)count);
     for (size_t i = 0; i < n; i++)
         if (isfinite(v[i]))
             square += (v[i] - mean) * (v[i] - mean);
     double delta = mean - dpf_summary_mean(s), before = (double)s->count;
     s->count += count;
-    s->sum += (long double)sum;
+    s->sum += sum;
     s->square += square + delta * delta * before * (double)count / (double)s->count;
 }
 
@@ -92,8 +101,8 @@ void dpf_summary_histogram(const struct dpf_summary *s, uint64_t *bars, int colu
         if (!s->bins[i])
             continue;
         double middle = s->start + (i + 0.5) * s->width;
-        double place = span > 0 ? (middle - s->lo) / span * columns : 0;
-        int bar = place < 0 ? 0 : place >= columns ? columns - 1 : (int)place;
-        bars[bar] += s->bins[i];
+        double place = span > 0 ? (middle / span - s->lo / span) * columns : 0;
+        place = fmin(fmax(place, 0), columns - 1); /* a NaN becomes 0 */
+        bars[(int)place] += s->bins[i];
     }
 }

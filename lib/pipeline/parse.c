@@ -21,6 +21,7 @@ struct cursor {
     const char *run_dir;
     const char *index; /* value of $i, or NULL */
     size_t commands;   /* made so far, over all statements */
+    size_t references; /* likewise */
     struct dpf_error *e;
 };
 
@@ -49,17 +50,23 @@ static bool is_name(char c)
 
 /* ------------------------------------------------------------------------ lexing */
 
+/* Bytes of a backslash and a line's end at the cursor, or 0. */
+static size_t continues(const struct cursor *c)
+{
+    size_t left = (size_t)(c->end - c->at);
+    if (left >= 2 && memcmp(c->at, "\\\n", 2) == 0)
+        return 2;
+    return left >= 3 && memcmp(c->at, "\\\r\n", 3) == 0 ? 3 : 0;
+}
+
 /* Skip blanks, continued lines and a comment. */
 static void skip_blank(struct cursor *c)
 {
     while (c->at < c->end) {
         if (*c->at == ' ' || *c->at == '\t' || *c->at == '\r') {
             c->at++;
-        } else if (c->end - c->at > 1 && c->at[0] == '\\' && c->at[1] == '\n') {
-            c->at += 2;
-            c->line++;
-        } else if (c->end - c->at > 2 && memcmp(c->at, "\\\r\n", 3) == 0) {
-            c->at += 3;
+        } else if (continues(c)) {
+            c->at += continues(c);
             c->line++;
         } else if (*c->at == '#') {
             while (c->at < c->end && *c->at != '\n')
@@ -141,8 +148,10 @@ static enum dpf_status take_word(struct cursor *c, struct dpf_text *out)
         } else if (ch == '$' && quote != '\'') {
             status = take_parameter(c, out);
         } else if (ch == '\\' && quote != '\'') {
-            if (c->end - c->at < 2 || c->at[1] == '\n' || c->at[1] == '\r')
-                break; /* a continued line */
+            if (continues(c))
+                break;
+            if (c->end - c->at < 2 || c->at[1] == '\r')
+                return wrong(c, "a backslash continues nothing");
             dpf_text_addn(out, c->at + 1, 1);
             c->at += 2;
         } else {
@@ -164,6 +173,8 @@ static enum dpf_status take_word(struct cursor *c, struct dpf_text *out)
 
 static enum dpf_status add_stream(struct cursor *c, struct dpf_word *w, size_t stream)
 {
+    if (++c->references > DPF_PIPELINE_MAX_REFERENCES)
+        return wrong(c, "more than %d streams are read", DPF_PIPELINE_MAX_REFERENCES);
     size_t *grown = realloc(w->streams, (w->stream_count + 1) * sizeof *grown);
     if (!grown)
         return dpf_fail_memory(c->e);
@@ -191,7 +202,7 @@ static enum dpf_status take_index(struct cursor *c, char **out)
             return status;
         }
     }
-    if (c->at == c->end || *c->at != ']') {
+    if (c->at == c->end || *c->at != ']' || memchr(dpf_text_get(&t), '\0', t.size)) {
         dpf_text_release(&t);
         return wrong(c, "'[' is not closed");
     }
@@ -383,9 +394,10 @@ static enum dpf_status add_copies(struct cursor *c, const char *name, const char
     for (uint64_t i = 0; status == DPF_OK && i < copies; i++) {
         char index[24];
         snprintf(index, sizeof index, "%llu", (unsigned long long)i);
-        size_t commands = c->commands;
+        size_t commands = c->commands, references = c->references;
         *c = start;
         c->commands = commands;
+        c->references = references;
         c->index = index;
         status = add_statement(c, name, index);
     }

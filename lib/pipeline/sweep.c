@@ -140,7 +140,7 @@ static enum dpf_status run_numbered(const struct dpf_sweep *sweep, const char *t
                      ? run_point(sweep, text, size, settings, count, point_dir, store, e)
                      : dpf_fail_memory(e);
     if (status != DPF_OK && axes->count)
-        dpf_error_prefix(e, "%s", dpf_text_get(&name));
+        dpf_error_prefix(e, status, "%s", dpf_text_get(&name));
     free(settings);
     free(point_dir);
     dpf_text_release(&name);

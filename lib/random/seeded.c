@@ -56,7 +56,8 @@ double dpf_seeded_unit(struct dpf_seeded *r)
 
 double dpf_seeded_range(struct dpf_seeded *r, double lo, double hi)
 {
-    return lo + (hi - lo) * dpf_seeded_unit(r);
+    double value = lo + (hi - lo) * dpf_seeded_unit(r);
+    return value < hi ? value : nextafter(hi, lo); /* rounding may reach the end */
 }
 
 double dpf_seeded_normal(struct dpf_seeded *r)

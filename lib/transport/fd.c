@@ -48,14 +48,20 @@ static enum dpf_status interrupted(struct dpf_error *e)
                                dpf_stop_signal());
 }
 
-/* At the end of a growing file: wait for more, or say that there will be none. */
-static bool follow_wait(struct fd_channel *c, unsigned *pause_us)
+static bool still_growing(const struct fd_channel *c)
 {
     struct stat s;
     char *part = dpf_format("%s" DPF_PART_SUFFIX, c->follow);
     bool growing = part && stat(part, &s) == 0;
     free(part);
-    if (!growing) {
+    return growing;
+}
+
+/* At the end of a growing file: wait for more, or say that there will be none. */
+static bool follow_wait(struct fd_channel *c, unsigned *pause_us)
+{
+    if (!still_growing(c)) {
+        struct stat s;
         /* Renamed between our read and this look: what was written last is there now. */
         off_t at = lseek(c->fd, 0, SEEK_CUR);
         return fstat(c->fd, &s) == 0 && s.st_size > at;
@@ -142,7 +148,7 @@ static enum dpf_status fd_recv(struct dpf_channel *base, struct dpf_frame *frame
 static enum dpf_status fd_read_finish(struct dpf_channel *base, struct dpf_error *e)
 {
     struct fd_channel *c = (struct fd_channel *)base;
-    if (c->follow)
+    if (c->follow && still_growing(c)) /* its writer has not renamed it yet */
         return DPF_OK;
     char extra;
     long long n = dpf_read_full(c->fd, &extra, 1);

@@ -16,12 +16,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "base/signals.h"
 #include "transport/zmq_channel.h"
 
 #include "base/banned.h"
+
+double dpf_zmq_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 bool dpf_zmq_stop_now(struct dpf_error *e, enum dpf_status *status)
 {
@@ -205,6 +213,9 @@ static enum dpf_status wait_event(struct dpf_zmq_channel *c, bool *readable,
     *readable = n > 0 && (items[0].revents & ZMQ_POLLIN);
     if (n > 0 && (items[1].revents & ZMQ_POLLIN))
         dpf_zmq_read_monitor(c);
+    if (c->deadline > 0 && c->peer_count < c->peer_limit && dpf_zmq_clock() > c->deadline)
+        return dpf_fail(e, DPF_UNAVAILABLE, "only %u of %u peers have come",
+                        c->peer_count, c->peer_limit);
     /* What the dead have said before is still to be read. */
     return *readable ? DPF_OK : look_for_dead(c, e);
 }

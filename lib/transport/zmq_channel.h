@@ -38,6 +38,7 @@ struct dpf_zmq_channel {
     bool lost;    /* connecting side: the other side went away */
     bool refused; /* connecting side: the handshake failed */
     bool connected;
+    double deadline; /* binding side: all peers must have come by then; 0: any time */
     struct dpf_zmq_peer *peers;
     unsigned peer_count, peer_limit, started_count;
 };
@@ -52,6 +53,8 @@ bool dpf_zmq_send(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p, char 
 void dpf_zmq_read_monitor(struct dpf_zmq_channel *c);
 /* The error of a channel whose other side went away. */
 enum dpf_status dpf_zmq_gone(const struct dpf_zmq_channel *c, struct dpf_error *e);
+/* Seconds of a clock that never goes back. */
+double dpf_zmq_clock(void);
 /* True, and *status set, if a signal asks the program to stop. */
 bool dpf_zmq_stop_now(struct dpf_error *e, enum dpf_status *status);
 /* Close sockets, end the key check, free. */

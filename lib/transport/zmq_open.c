@@ -1,4 +1,5 @@
 /* Setting up a ZeroMQ channel: address, keys, socket, first contact. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,18 +47,48 @@ static enum dpf_status parse_endpoint(struct dpf_zmq_channel *c, char *text,
     return DPF_OK;
 }
 
-static bool is_local(const char *address)
+/* Whether a tcp:// address stays on this machine: an address in 127/8, ::1 or the name
+ * localhost, and nothing that merely looks like one. */
+static bool is_loopback(const char *host, size_t size)
 {
-    return dpf_starts_with(address, "ipc://") || dpf_starts_with(address, "tcp://127.") ||
-           dpf_starts_with(address, "tcp://localhost:") ||
-           dpf_starts_with(address, "tcp://[::1]:");
+    char text[64];
+    struct in_addr address;
+    if (size == 0 || size >= sizeof text)
+        return false;
+    memcpy(text, host, size);
+    text[size] = '\0';
+    if (strcmp(text, "localhost") == 0 || strcmp(text, "[::1]") == 0)
+        return true;
+    return inet_pton(AF_INET, text, &address) == 1 &&
+           (ntohl(address.s_addr) >> 24) == 127;
+}
+
+/* HOST:PORT with a port that exists; libzmq would take others modulo 65536, and a source
+ * address before ';'. */
+static enum dpf_status check_address(const char *address, bool *local,
+                                     struct dpf_error *e)
+{
+    *local = true;
+    if (!dpf_starts_with(address, "tcp://"))
+        return DPF_OK;
+    const char *host = address + strlen("tcp://"), *colon = strrchr(host, ':');
+    uint64_t port;
+    if (!colon || strchr(host, ';') || !dpf_parse_uint(colon + 1, &port) || port < 1 ||
+        port > 65535)
+        return dpf_fail(e, DPF_USAGE, "endpoint '%s' is not tcp://HOST:PORT", address);
+    *local = is_loopback(host, (size_t)(colon - host));
+    return DPF_OK;
 }
 
 static enum dpf_status set_keys(struct dpf_zmq_channel *c, const char *address,
                                 const struct dpf_endpoint_options *o, struct dpf_error *e)
 {
+    bool local;
+    enum dpf_status status = check_address(address, &local, e);
+    if (status != DPF_OK)
+        return status;
     if (!o->key_file && !o->peer_key_count) {
-        if (is_local(address) || o->cleartext)
+        if (local || o->cleartext)
             return DPF_OK;
         return dpf_fail(e, DPF_USAGE,
                         "endpoint '%s' leaves this machine unencrypted: give --key and "
@@ -73,7 +104,7 @@ static enum dpf_status set_keys(struct dpf_zmq_channel *c, const char *address,
     struct dpf_curve_key own, *peers = dpf_calloc(o->peer_key_count, sizeof *peers);
     if (!peers)
         return dpf_fail_memory(e);
-    enum dpf_status status = dpf_curve_read(o->key_file, true, &own, e);
+    status = dpf_curve_read(o->key_file, true, &own, e);
     for (size_t i = 0; status == DPF_OK && i < o->peer_key_count; i++)
         status = dpf_curve_read(o->peer_keys[i], false, &peers[i], e);
     int yes = 1;
@@ -111,6 +142,8 @@ static void set_socket_options(struct dpf_zmq_channel *c)
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         zmq_setsockopt(c->socket, settings[i].option, &settings[i].value, sizeof(int));
+    int64_t largest = (int64_t)DPF_MAX_FRAME_BYTES;
+    zmq_setsockopt(c->socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
     if (c->binds) {
         int yes = 1; /* say so instead of dropping silently */
         zmq_setsockopt(c->socket, ZMQ_ROUTER_MANDATORY, &yes, sizeof yes);
@@ -131,18 +164,11 @@ static enum dpf_status start_monitor(struct dpf_zmq_channel *c, struct dpf_error
     return DPF_OK;
 }
 
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Connecting side: wait for the handshake, then say hello. */
 static enum dpf_status shake_hands(struct dpf_zmq_channel *c, const char *address,
                                    double seconds, struct dpf_error *e)
 {
-    double deadline = now_seconds() + (seconds > 0 ? seconds : 30);
+    double deadline = dpf_zmq_clock() + (seconds > 0 ? seconds : 30);
     enum dpf_status status;
     while (!c->connected) {
         zmq_pollitem_t item = {.socket = c->monitor, .events = ZMQ_POLLIN};
@@ -153,7 +179,7 @@ static enum dpf_status shake_hands(struct dpf_zmq_channel *c, const char *addres
         if (c->refused)
             return dpf_fail(e, DPF_SYSTEM, "'%s' does not accept our key%s", address,
                             c->curve ? "" : ": it expects CURVE encryption");
-        if (!c->connected && now_seconds() > deadline)
+        if (!c->connected && dpf_zmq_clock() > deadline)
             return dpf_fail(e, DPF_UNAVAILABLE, "nobody answers at '%s'", address);
     }
     zmq_msg_t hello;
@@ -177,6 +203,8 @@ static enum dpf_status start(struct dpf_zmq_channel *c, const char *address,
     if (!c->socket || !c->peers)
         return dpf_fail(e, DPF_SYSTEM, "%s", zmq_strerror(errno));
     set_socket_options(c);
+    if (c->binds && o->connect_seconds > 0)
+        c->deadline = dpf_zmq_clock() + o->connect_seconds;
     enum dpf_status status = set_keys(c, address, o, e);
     if (status == DPF_OK)
         status = start_monitor(c, e);

@@ -129,7 +129,7 @@ static enum dpf_status decode_tensor(const msgpack_object *fields,
         return dpf_fail(e, DPF_BAD_STREAM, "a batch lacks field '%s'", f->name);
     enum dpf_status status = dpf_object_tensor(o, t, e);
     if (status != DPF_OK)
-        return dpf_error_prefix(e, "cannot read field '%s'", f->name);
+        return dpf_error_prefix(e, status, "cannot read field '%s'", f->name);
     struct dpf_shape wanted;
     dpf_shape_prepend(&f->shape, dpf_tensor_rows(t), &wanted);
     if (t->dtype != f->dtype || !dpf_shape_equal(&t->shape, &wanted)) {

@@ -105,11 +105,21 @@ struct dpf_field *dpf_header_field(struct dpf_header *h, const char *name)
     return NULL;
 }
 
+static bool plain_name(const char *text, size_t size)
+{
+    if (size == 0 || size >= DPF_NAME_BYTES)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f || text[i] == '\'')
+            return false;
+    return true;
+}
+
 struct dpf_field *dpf_header_add_field(struct dpf_header *h, const char *name,
                                        enum dpf_dtype dtype,
                                        const struct dpf_shape *record_shape)
 {
-    if (h->field_count == DPF_MAX_FIELDS || !*name || strlen(name) >= DPF_NAME_BYTES ||
+    if (h->field_count == DPF_MAX_FIELDS || !plain_name(name, strlen(name)) ||
         dpf_header_field(h, name))
         return NULL;
     struct dpf_field *f = &h->fields[h->field_count++];
@@ -298,16 +308,6 @@ static enum dpf_status decode_features(const msgpack_object *o, struct dpf_field
     return DPF_OK;
 }
 
-static bool plain_name(const char *text, size_t size)
-{
-    if (size == 0 || size >= DPF_NAME_BYTES)
-        return false;
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f || text[i] == '\'')
-            return false;
-    return true;
-}
-
 static enum dpf_status decode_field(const msgpack_object *o, struct dpf_header *h,
                                     struct dpf_error *e)
 {
@@ -327,7 +327,7 @@ static enum dpf_status decode_field(const msgpack_object *o, struct dpf_header *
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' has an unknown dtype", name);
     enum dpf_status status = dpf_object_shape(dpf_object_get(o, "shape"), &shape, e);
     if (status != DPF_OK)
-        return dpf_error_prefix(e, "field '%s'", name);
+        return dpf_error_prefix(e, status, "field '%s'", name);
     if (shape.rank + 1 > DPF_MAX_RANK || !dpf_shape_bytes(dtype, &shape, &bytes))
         return dpf_fail(e, DPF_BAD_STREAM,
                         "field '%s' has records larger than 2^32-1 bytes", name);
@@ -340,7 +340,8 @@ static enum dpf_status decode_field(const msgpack_object *o, struct dpf_header *
     const msgpack_object *bounds = dpf_object_get(o, "bounds");
     const msgpack_object *features = dpf_object_get(o, "features");
     bool integer = dtype == DPF_U8 || dtype == DPF_I32 || dtype == DPF_I64;
-    if (classes && (!dpf_object_uint(classes, &f->classes) || !f->classes || !integer))
+    if (classes && (!dpf_object_uint(classes, &f->classes) || !f->classes || !integer ||
+                    f->classes > INT64_MAX))
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' has malformed classes", name);
     if (norm &&
         (!dpf_object_real(norm, &f->norm_l2) || !isfinite(f->norm_l2) || f->norm_l2 <= 0))

@@ -36,7 +36,7 @@ static enum dpf_status receive(struct dpf_stream_reader *r, struct dpf_lane **la
     if (status == DPF_OK)
         status = dpf_decoder_read(&r->decoder, &r->frame, e);
     if (status != DPF_OK)
-        return dpf_error_prefix(e, "cannot read '%s'", r->channel->name);
+        return dpf_error_prefix(e, status, "cannot read '%s'", r->channel->name);
     if (r->frame.lane >= r->lane_count || r->lanes[r->frame.lane].done)
         return dpf_fail(e, DPF_BAD_STREAM, "cannot read '%s': data follows the trailer",
                         r->channel->name);
@@ -68,7 +68,7 @@ static enum dpf_status read_header(struct dpf_stream_reader *r, struct dpf_error
     count_frame(r, lane);
     status = dpf_header_decode(r->object, &lane->header, e);
     if (status != DPF_OK)
-        return dpf_error_prefix(e, "cannot read '%s'", r->channel->name);
+        return dpf_error_prefix(e, status, "cannot read '%s'", r->channel->name);
     lane->open = true;
     return DPF_OK;
 }
@@ -149,7 +149,7 @@ enum dpf_status dpf_stream_reader_next(struct dpf_stream_reader *r, enum dpf_ite
         }
         status = dpf_batch_decode(r->object, &lane->header, lane->sequence, &r->batch, e);
         if (status != DPF_OK)
-            return dpf_error_prefix(e, "cannot read '%s'", r->channel->name);
+            return dpf_error_prefix(e, status, "cannot read '%s'", r->channel->name);
         lane->sequence++;
         lane->records += r->batch.rows;
         r->records += r->batch.rows;
@@ -159,7 +159,7 @@ enum dpf_status dpf_stream_reader_next(struct dpf_stream_reader *r, enum dpf_ite
     *item = DPF_ITEM_END;
     enum dpf_status status = r->channel->ops->finish(r->channel, e);
     if (status != DPF_OK)
-        return dpf_error_prefix(e, "cannot read '%s'", r->channel->name);
+        return dpf_error_prefix(e, status, "cannot read '%s'", r->channel->name);
     return DPF_OK;
 }
 

@@ -31,8 +31,9 @@ static enum dpf_status send_parts(struct dpf_stream_writer *w, struct iovec *par
             mine = w->copy;
         }
         struct dpf_channel *c = w->channels[i];
-        if (c->ops->send(c, mine, count, total, e) != DPF_OK)
-            return dpf_error_prefix(e, "cannot write '%s'", c->name);
+        enum dpf_status status = c->ops->send(c, mine, count, total, e);
+        if (status != DPF_OK)
+            return dpf_error_prefix(e, status, "cannot write '%s'", c->name);
     }
     return DPF_OK;
 }
@@ -114,7 +115,7 @@ enum dpf_status dpf_stream_writer_finish(struct dpf_stream_writer *w, struct dpf
         struct dpf_channel *c = w->channels[i];
         status = c->ops->finish(c, e);
         if (status != DPF_OK)
-            dpf_error_prefix(e, "cannot write '%s'", c->name);
+            dpf_error_prefix(e, status, "cannot write '%s'", c->name);
     }
     return status;
 }

@@ -46,7 +46,7 @@ Q := $(if $(V),,@)
 BUILD_NEEDS := msgpack.h:libmsgpack-c-dev,libmsgpack-dev xxhash.h:libxxhash-dev \
     sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
     nifti/znzlib.h:libnifti-dev png.h:libpng-dev
-CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev pgrep:procps
+CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev pgrep:procps xxh128sum:xxhash
 MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
 FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev,libclang-rt-19-dev
 

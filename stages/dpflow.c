@@ -47,6 +47,16 @@ static int become(const char *name, char **argv)
     return DPF_UNAVAILABLE;
 }
 
+/* What was printed has arrived, or the exit status says so. */
+static int finish(int status)
+{
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == DPF_OK) {
+        fprintf(stderr, "dpflow: cannot write 'standard output': %s\n", strerror(errno));
+        return DPF_SYSTEM;
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
@@ -56,7 +66,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "--version") == 0) {
         printf("dpflow %s\n", DPF_VERSION);
-        return DPF_OK;
+        return finish(DPF_OK);
     }
     if (strcmp(command, "help") == 0 && argc > 2) {
         char *help[] = {argv[2], "--help", NULL};
@@ -65,16 +75,16 @@ int main(int argc, char **argv)
     if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
         strcmp(command, "-h") == 0) {
         print_overview(stdout);
-        return DPF_OK;
+        return finish(DPF_OK);
     }
     if (strcmp(command, "--dump-man") == 0) {
         struct dpf_text page = {0};
         dpf_manual(&page);
         fputs(dpf_text_get(&page), stdout);
         dpf_text_release(&page);
-        return DPF_OK;
+        return finish(DPF_OK);
     }
     if (strcmp(command, "completion") == 0)
-        return dpf_completion_print(argc > 2 ? argv[2] : "");
+        return finish(dpf_completion_print(argc > 2 ? argv[2] : ""));
     return become(command, argv + 1);
 }

@@ -8,7 +8,7 @@ static struct {
     const char *data_dir, *format, *columns;
     struct dpf_list labels;
     int64_t classes, count, seed, side, channels, limit;
-    bool is_public;
+    bool is_public, partial;
 } opt = {.limit = -1};
 
 static const char *const formats[] = {"idx", "cifar", "csv", "npy", "nifti", NULL};
@@ -23,6 +23,8 @@ static const struct dpf_option options[] = {
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_FLAG("public", &opt.is_public,
                  "declare the records public; otherwise they are private"),
+    DPF_OPT_FLAG("partial", &opt.partial,
+                 "accept a named data set of which some files are missing"),
     DPF_OPT_INT("limit", &opt.limit, "N", 0, 9e15, "stop after N records"),
     DPF_OPT_CHOICE("format", &opt.format, formats, "FORMAT",
                    "the file's format, if its name does not tell"),
@@ -53,6 +55,7 @@ static struct dpf_load_request request(const struct dpf_stage *s)
                                      .name_count = s->argument_count,
                                      .data_dir = opt.data_dir,
                                      .format = opt.format,
+                                     .partial = opt.partial,
                                      .labels = opt.labels.items,
                                      .label_count = opt.labels.count,
                                      .columns = opt.columns ? &columns : NULL,
@@ -90,6 +93,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         s->out.has_records = s->out.has_records || opt.limit == 0;
         if (s->out.records > (uint64_t)opt.limit)
             s->out.records = (uint64_t)opt.limit;
+        if (s->out.is_private)
+            dpf_stage_add_selection_event(s, "index", "replace-one");
     }
     return DPF_OK;
 }

@@ -56,6 +56,12 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE,
                         "say how: --unit LO:HI, --bounds FILE, --declared, "
                         "--zscore or --ball R");
+    bool ranged = opt.unit.given || opt.bounds || opt.declared ||
+                  (opt.fit && strcmp(opt.fit, "unit") == 0);
+    if (opt.both_signs && !ranged)
+        return dpf_fail(e, DPF_USAGE, "'--signed' needs a range to map");
+    if (opt.non_private && !opt.fit)
+        return dpf_fail(e, DPF_USAGE, "'--non-private' goes with '--fit'");
     if (opt.fit && !opt.non_private)
         return dpf_fail(e, DPF_PRIVACY,
                         "--fit takes its scale from the data, which reveals them: give "

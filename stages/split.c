@@ -31,8 +31,8 @@ static const struct dpf_option options[] = {
                    "keep the records with one of these labels"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the labels (y)"),
     DPF_OPT_CHOICE("by", &opt.by, rules, "RULE",
-                   "what decides where a record goes: its position, or its own content "
-                   "(then parts are disjoint under add-remove too)"),
+                   "what decides where a record goes: its position (neighbours by "
+                   "replace-one stay neighbours) or its content (by add-remove)"),
     DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, another split (0)"),
     DPF_OPT_END,
 };
@@ -59,7 +59,6 @@ static enum dpf_status parse_classes(struct dpf_error *e)
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    (void)s;
     bool fraction = opt.fraction >= 0, parts = opt.parts > 0;
     if (fraction + parts + (opt.classes != NULL) != 1)
         return dpf_fail(e, DPF_USAGE, "give one of --fraction, --parts and --class");
@@ -67,6 +66,13 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "option '--parts' needs '--part'");
     if (opt.rest && !fraction)
         return dpf_fail(e, DPF_USAGE, "option '--rest' goes with '--fraction'");
+    if (opt.part >= 0 && !parts)
+        return dpf_fail(e, DPF_USAGE, "option '--part' goes with '--parts'");
+    if (dpf_option_given(&s->parsed, "field") && !opt.classes)
+        return dpf_fail(e, DPF_USAGE, "option '--field' goes with '--class'");
+    if (opt.classes &&
+        (dpf_option_given(&s->parsed, "by") || dpf_option_given(&s->parsed, "seed")))
+        return dpf_fail(e, DPF_USAGE, "'--by' and '--seed' do not apply to '--class'");
     partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
                                                : parts  ? DPF_PART_OF
                                                         : DPF_PART_CLASS,
@@ -105,10 +111,12 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (status != DPF_OK)
         return status;
     s->out.has_records = dpf_partition_size(&partition, &s->out.records);
+    const char *by = opt.classes ? "label" : opt.by;
+    const char *relation = dpf_partition_relation(&partition);
     if (s->in.is_private && opt.parts > 0)
-        dpf_stage_add_partition_event(s, partition.parts, partition.part, opt.by,
-                                      partition.by_content ? "add-remove, replace-one"
-                                                           : "replace-one");
+        dpf_stage_add_partition_event(s, partition.parts, partition.part, by, relation);
+    else if (s->in.is_private)
+        dpf_stage_add_selection_event(s, by, relation);
     return DPF_OK;
 }
 
@@ -135,8 +143,8 @@ static const struct dpf_stage_info info = {
     .summary = "keep a part of the records: a share, one of K parts, some classes",
     .reads = "any fields",
     .writes = "the same fields, fewer records",
-    .privacy = "none spent; --parts leaves a partition event, so that 'account' can "
-               "compose disjoint parts in parallel",
+    .privacy = "none spent; an event says under which relation neighbours stay "
+               "neighbours, and that parts are disjoint",
     .example =
         "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
     .detail =

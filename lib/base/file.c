@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,24 +17,61 @@
 
 #include "base/banned.h"
 
+/* Open the temporary file and make it ours: a second writer to the same path is refused,
+ * what a dead one left is taken over. *fd is -1 on failure. */
+static enum dpf_status open_part(const char *part, int *fd, struct dpf_error *e)
+{
+    struct stat mine, there;
+    for (;;) {
+        *fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (*fd < 0)
+            return dpf_fail_errno(e, "cannot create '%s'", part);
+        if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+            close(*fd);
+            *fd = -1;
+            return dpf_fail(e, DPF_SYSTEM, "another program is writing '%s'", part);
+        }
+        /* Renamed or removed between open and lock: that one is somebody else's now. */
+        if (fstat(*fd, &mine) == 0 && stat(part, &there) == 0 &&
+            mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+            break;
+        close(*fd);
+    }
+    if (ftruncate(*fd, 0) == 0)
+        return DPF_OK;
+    close(*fd);
+    *fd = -1;
+    return dpf_fail_errno(e, "cannot write '%s'", part);
+}
+
 enum dpf_status dpf_outfile_open(struct dpf_outfile *f, const char *path,
                                  struct dpf_error *e)
 {
+    struct stat s;
+    bool exists = stat(path, &s) == 0;
     *f = (struct dpf_outfile){.fd = -1};
-    f->path = dpf_strdup(path);
-    f->part = dpf_format("%s" DPF_PART_SUFFIX, path);
-    if (!f->path || !f->part) {
-        dpf_outfile_abort(f);
+    f->path = exists ? realpath(path, NULL) : dpf_strdup(path); /* through links */
+    if (!f->path)
         return dpf_fail_memory(e);
+    if (exists && S_ISDIR(s.st_mode)) {
+        dpf_outfile_abort(f);
+        return dpf_fail(e, DPF_SYSTEM, "cannot write '%s': it is a folder", path);
     }
-    f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (f->fd < 0) {
-        enum dpf_status status = dpf_fail_errno(e, "cannot create '%s'", f->part);
-        free(f->part); /* not ours to remove */
-        f->part = NULL;
+    if (exists && !S_ISREG(s.st_mode)) { /* a pipe or device is written as it is */
+        f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
+        if (f->fd >= 0)
+            return DPF_OK;
+        dpf_outfile_abort(f);
+        return dpf_fail_errno(e, "cannot write '%s'", path);
+    }
+    char *part = dpf_format("%s" DPF_PART_SUFFIX, f->path);
+    enum dpf_status status = part ? open_part(part, &f->fd, e) : dpf_fail_memory(e);
+    if (status != DPF_OK) {
+        free(part); /* not ours to remove */
         dpf_outfile_abort(f);
         return status;
     }
+    f->part = part;
     dpf_cleanup_register(f->part);
     return DPF_OK;
 }
@@ -44,16 +82,17 @@ enum dpf_status dpf_outfile_commit(struct dpf_outfile *f, struct dpf_error *e)
     /* A device or pipe cannot be synced; a full disk may only show here. */
     if (fsync(f->fd) != 0 && errno != EINVAL && errno != EROFS)
         status = dpf_fail_errno(e, "cannot write '%s'", f->path);
-    if (close(f->fd) != 0 && status == DPF_OK)
-        status = dpf_fail_errno(e, "cannot write '%s'", f->path);
-    f->fd = -1;
-    if (status == DPF_OK && rename(f->part, f->path) != 0)
+    /* Renamed while the lock is held, so that no second writer can come in between. */
+    if (status == DPF_OK && f->part && rename(f->part, f->path) != 0)
         status = dpf_fail_errno(e, "cannot rename '%s' to '%s'", f->part, f->path);
-    if (status == DPF_OK) {
+    if (status == DPF_OK && f->part) {
         dpf_cleanup_forget(f->part);
         free(f->part);
         f->part = NULL;
     }
+    if (close(f->fd) != 0 && status == DPF_OK)
+        status = dpf_fail_errno(e, "cannot write '%s'", f->path);
+    f->fd = -1;
     dpf_outfile_abort(f);
     return status;
 }
@@ -61,11 +100,11 @@ enum dpf_status dpf_outfile_commit(struct dpf_outfile *f, struct dpf_error *e)
 void dpf_outfile_abort(struct dpf_outfile *f)
 {
     if (f->part) {
-        if (f->fd >= 0)
-            close(f->fd);
         unlink(f->part);
         dpf_cleanup_forget(f->part);
     }
+    if (f->fd >= 0)
+        close(f->fd);
     free(f->part);
     free(f->path);
     *f = (struct dpf_outfile){.fd = -1};

@@ -8,9 +8,13 @@
 
 #include <stdbool.h>
 
-/* Install the handlers; SIGPIPE is ignored, so that a closed pipe is an error, not a
- * silent death. */
+/* Install the handlers, except where a signal is ignored already (nohup, background jobs
+ * of a shell); SIGPIPE is ignored, so that a closed pipe is an error, not a silent death.
+ */
 void dpf_signals_install(void);
+/* A descriptor 0, 1 or 2 that is closed would be given to the next file that is opened,
+ * and what is printed would end in it: put something there that fails instead. */
+void dpf_standard_fds_guard(void);
 bool dpf_stop_requested(void);
 int dpf_stop_signal(void);
 

@@ -92,13 +92,19 @@ static void list_places(const char *data_dir, char *places[PLACES])
     free(program);
 }
 
+/* All files of a set come from one place, the first that has a folder of its name. */
 static char *find_file(const char *data_dir, const char *set, const char *name)
 {
     char *places[PLACES], *found = NULL;
+    bool decided = false;
     list_places(data_dir, places);
     for (int i = 0; i < PLACES; i++) {
-        if (!found)
+        char *folder = places[i] && !decided ? dpf_path_join(places[i], set) : NULL;
+        if (folder && dpf_is_dir(folder)) {
             found = find_in(places[i], set, name);
+            decided = true;
+        }
+        free(folder);
         free(places[i]);
     }
     return found;
@@ -115,7 +121,8 @@ static enum dpf_status missing(const char *set, struct dpf_error *e)
 /* The files of a named set: idx images then labels, or the CIFAR batches that are here.
  */
 static enum dpf_status list_files(const struct data_set *set, const char *data_dir,
-                                  bool train, struct file_list *l, struct dpf_error *e)
+                                  bool partial, bool train, struct file_list *l,
+                                  struct dpf_error *e)
 {
     if (set->kind == SET_IDX) {
         const char *stem = train ? "train" : "t10k";
@@ -137,6 +144,11 @@ static enum dpf_status list_files(const struct data_set *set, const char *data_d
         }
         if (l->count == 0)
             return missing(set->name, e);
+        if (train && l->count < CIFAR_BATCHES && !partial)
+            return dpf_fail(e, DPF_UNAVAILABLE,
+                            "only %zu of the %d training batches of '%s' are here: run "
+                            "'datasets/fetch %s', or accept them with --partial",
+                            l->count, CIFAR_BATCHES, set->name, set->name);
         if (train && l->count < CIFAR_BATCHES)
             dpf_notice("only %zu of the %d training batches of '%s' are here", l->count,
                        CIFAR_BATCHES, set->name);
@@ -178,6 +190,44 @@ static const struct data_set *find_set(const char *name, bool *train, bool *test
     return NULL;
 }
 
+/* Options that mean nothing for what is loaded are mistakes. */
+static enum dpf_status check_set_options(const struct dpf_load_request *q,
+                                         const struct data_set *set, struct dpf_error *e)
+{
+    bool generated =
+        set->kind == SET_DRAWN || set->kind == SET_CENSUS || set->kind == SET_TUMOUR;
+    const char *wrong = !generated && q->count                   ? "count"
+                        : !generated && q->seed                  ? "seed"
+                        : set->kind != SET_TUMOUR && q->side     ? "side"
+                        : set->kind != SET_TUMOUR && q->channels ? "channels"
+                        : q->label_count                         ? "labels"
+                        : q->columns                             ? "columns"
+                        : q->classes                             ? "classes"
+                                                                 : NULL;
+    return wrong ? dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to '%s'", wrong,
+                            set->name)
+                 : DPF_OK;
+}
+
+static enum dpf_status check_file_options(const struct dpf_load_request *q,
+                                          const char *format, struct dpf_error *e)
+{
+    bool idx = strcmp(format, "idx") == 0, nifti = strcmp(format, "nifti") == 0;
+    bool csv = strcmp(format, "csv") == 0, npy = strcmp(format, "npy") == 0;
+    const char *wrong = q->count                               ? "count"
+                        : q->seed                              ? "seed"
+                        : q->side                              ? "side"
+                        : q->channels                          ? "channels"
+                        : q->partial                           ? "partial"
+                        : q->label_count && !idx && !nifti     ? "labels"
+                        : q->columns && !csv                   ? "columns"
+                        : q->classes && !idx && !nifti && !npy ? "classes"
+                                                               : NULL;
+    return wrong ? dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to format %s",
+                            wrong, format)
+                 : DPF_OK;
+}
+
 static enum dpf_status open_set(const struct dpf_load_request *q,
                                 const struct data_set *set, bool train, bool test,
                                 struct dpf_source **take, struct dpf_error *e)
@@ -185,7 +235,9 @@ static enum dpf_status open_set(const struct dpf_load_request *q,
     struct file_list files = {.count = 0};
     uint64_t first = train ? 0 : synth_test_first;
     uint64_t count = q->count ? q->count : train ? set->train_count : set->test_count;
-    enum dpf_status status = list_files(set, q->data_dir, train, &files, e);
+    enum dpf_status status = check_set_options(q, set, e);
+    if (status == DPF_OK)
+        status = list_files(set, q->data_dir, q->partial, train, &files, e);
     if (status == DPF_OK) {
         switch (set->kind) {
         case SET_DIGITS:
@@ -243,6 +295,9 @@ static enum dpf_status open_files(const struct dpf_load_request *q,
         return dpf_fail(e, DPF_USAGE,
                         "cannot tell the format of '%s' by its name: give --format",
                         q->names[0]);
+    enum dpf_status status = check_file_options(q, format, e);
+    if (status != DPF_OK)
+        return status;
     bool many = strcmp(format, "cifar") == 0 || strcmp(format, "nifti") == 0;
     if (q->name_count > 1 && !many)
         return dpf_fail(e, DPF_USAGE, "format %s takes one file", format);
@@ -292,7 +347,7 @@ enum dpf_status dpf_catalog_fingerprint(const struct dpf_load_request *q,
     if (!set)
         return DPF_USAGE;
     struct file_list files = {.count = 0};
-    status = list_files(set, q->data_dir, train, &files, e);
+    status = list_files(set, q->data_dir, q->partial, train, &files, e);
     for (size_t i = 0; status == DPF_OK && i < files.count; i++)
         status = dpf_fingerprint_add_file(f, files.paths[i], e);
     file_list_release(&files);

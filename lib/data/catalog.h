@@ -14,6 +14,7 @@ struct dpf_load_request {
     const char *const *names; /* one data set "NAME[:SPLIT]", or paths */
     size_t name_count;
     const char *data_dir;      /* or NULL */
+    bool partial;              /* a named set may lack files */
     const char *format;        /* idx, cifar, csv, npy, nifti, or NULL: by file name */
     const char *const *labels; /* label file (idx) or mask files (nifti) */
     size_t label_count;

@@ -152,3 +152,9 @@ bool dpf_partition_size(struct dpf_partition *p, uint64_t *size)
         *size += p->order[i] == p->part;
     return true;
 }
+
+const char *dpf_partition_relation(const struct dpf_partition *p)
+{
+    bool own = p->by_content || p->rule == DPF_PART_CLASS;
+    return own ? "add-remove" : "replace-one";
+}

@@ -5,7 +5,7 @@
  * data sets that differ in the value of one record then differ in one part
  * (replace-one); but adding or removing a record shifts all later ones.
  * By content: a record's part depends on its own bytes, so add-remove neighbours differ
- * in one part too; sizes are only balanced on average. */
+ * in one part; sizes are only balanced on average. */
 #ifndef DPF_DATA_PARTITION_H
 #define DPF_DATA_PARTITION_H
 
@@ -47,6 +47,10 @@ enum dpf_status dpf_partition_choose(struct dpf_partition *p, const struct dpf_h
                                      struct dpf_error *e);
 /* How many records will be kept, if that is known beforehand. */
 bool dpf_partition_size(struct dpf_partition *p, uint64_t *size);
+/* The relation under which data sets that differ in one record still differ in at most
+ * one record, of at most one part: "replace-one" by index (adding one shifts all later
+ * ones), "add-remove" by content or label (a replaced record may change its part). */
+const char *dpf_partition_relation(const struct dpf_partition *p);
 void dpf_partition_release(struct dpf_partition *p);
 
 #endif

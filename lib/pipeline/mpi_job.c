@@ -73,15 +73,30 @@ static enum dpf_status write_app_file(const struct dpf_plan *plan, const char *p
     return status;
 }
 
-/* mpirun's command line as one shell line, so that users can see and repeat it. */
-static char *command_line(const char *app, const char *extra)
+enum { MAX_ARGUMENTS = 256 };
+
+/* mpirun's words; `extra` (changed here) is cut at blanks. No shell sees them. */
+static void command_line(char *app, char *extra, char *argv[MAX_ARGUMENTS])
 {
-    return dpf_format("exec mpirun %s --oversubscribe --bind-to none %s --app %s",
-                      geteuid() == 0 ? "--allow-run-as-root" : "", extra ? extra : "",
-                      app);
+    static char mpirun[] = "mpirun", root[] = "--allow-run-as-root",
+                over[] = "--oversubscribe", bind[] = "--bind-to", none[] = "none",
+                file[] = "--app";
+    size_t n = 0;
+    argv[n++] = mpirun;
+    if (geteuid() == 0)
+        argv[n++] = root;
+    argv[n++] = over;
+    argv[n++] = bind;
+    argv[n++] = none;
+    for (char *word; extra && (word = strsep(&extra, " \t")) && n + 3 < MAX_ARGUMENTS;)
+        if (*word)
+            argv[n++] = word;
+    argv[n++] = file;
+    argv[n++] = app;
+    argv[n] = NULL;
 }
 
-static pid_t start(const char *line, const char *log)
+static pid_t start(char *const *argv, const char *log)
 {
     pid_t runner = getpid(), pid = fork();
     if (pid != 0)
@@ -95,7 +110,7 @@ static pid_t start(const char *line, const char *log)
     dup2(null, 0);
     dup2(out, 1);
     dup2(out, 2);
-    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    execvp(argv[0], argv);
     _exit(127);
 }
 
@@ -136,13 +151,15 @@ enum dpf_status dpf_mpi_job_run(struct dpf_plan *plan, const char *mpirun_args,
 {
     char *app = dpf_path_join(plan->work, "mpirun.app");
     char *log = dpf_path_join(plan->work, "mpirun.log");
-    char *line = app ? command_line(app, mpirun_args) : NULL;
+    char *extra = dpf_strdup(mpirun_args ? mpirun_args : "");
+    char *argv[MAX_ARGUMENTS];
     bool *seen = dpf_calloc(plan->process_count, sizeof *seen);
     enum dpf_status status =
-        app && log && line && seen ? write_app_file(plan, app, e) : dpf_fail_memory(e);
+        app && log && extra && seen ? write_app_file(plan, app, e) : dpf_fail_memory(e);
     int wait_status = 0;
     if (status == DPF_OK) {
-        pid_t pid = start(line, log);
+        command_line(app, extra, argv);
+        pid_t pid = start(argv, log);
         if (pid < 0)
             status = dpf_fail_errno(e, "cannot start 'mpirun'");
         else
@@ -155,7 +172,7 @@ enum dpf_status dpf_mpi_job_run(struct dpf_plan *plan, const char *mpirun_args,
         status = dpf_fail(e, DPF_SYSTEM, "mpirun failed (its words are in '%s')", log);
     free(app);
     free(log);
-    free(line);
+    free(extra);
     free(seen);
     return status;
 }

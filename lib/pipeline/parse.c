@@ -325,6 +325,9 @@ static enum dpf_status check_stage(struct cursor *c, const struct dpf_command *c
     const char *name = command->words[0].text;
     if (!name)
         return wrong(c, "a stream stands where a stage is due");
+    for (size_t i = 1; i < command->count; i++)
+        if (command->words[i].text && strcmp(command->words[i].text, "--") == 0)
+            return wrong(c, "'--' cannot be used in a pipeline");
     if (strcmp(name, "run") == 0 || strcmp(name, "keygen") == 0)
         return wrong(c, "'%s' cannot be part of a pipeline", name);
     if (dpf_stage_find(name))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -192,8 +193,7 @@ static char *file_name(const struct dpf_statement *s, const char *end)
                       end);
 }
 
-static enum dpf_status place_streams(struct dpf_plan *plan, bool fresh,
-                                     struct dpf_error *e)
+static enum dpf_status place_streams(struct dpf_plan *plan, struct dpf_error *e)
 {
     for (size_t i = 0; i < plan->pipeline->count; i++) {
         const struct dpf_statement *s = &plan->pipeline->statements[i];
@@ -205,7 +205,7 @@ static enum dpf_status place_streams(struct dpf_plan *plan, bool fresh,
         free(name);
         if (!ps->stored || !ps->path)
             return dpf_fail_memory(e);
-        ps->reused = !fresh && !ps->side_effects && dpf_is_file(ps->stored);
+        ps->reused = !ps->side_effects && dpf_is_file(ps->stored);
         for (size_t k = 0; k < i && !ps->reused; k++)
             if (strcmp(plan->streams[k].key, ps->key) == 0)
                 ps->reused = ps->twin = plan->streams[k].has_twin = true;
@@ -295,7 +295,7 @@ static enum dpf_status open_edge(struct dpf_plan *plan, struct edges *edges,
 static char *edge_endpoint(const struct dpf_plan *plan, unsigned edge)
 {
     return plan->plumbing == DPF_PLUMB_ZMQ
-               ? dpf_format("ipc://%s/%u", plan->sockets, edge)
+               ? dpf_format("ipc://%s/%u", plan->sockets ? plan->sockets : "DIR", edge)
                : dpf_format("mpi:%u", edge);
 }
 
@@ -445,13 +445,26 @@ static enum dpf_status make_folders(struct dpf_plan *plan, struct dpf_error *e)
     }
     if (status != DPF_OK || plan->plumbing != DPF_PLUMB_ZMQ)
         return status;
-    /* Socket paths are limited to about 100 bytes, and the folder keeps others out. */
+    /* Socket paths are limited to about 100 bytes, commas end them in an endpoint, and
+     * the folder keeps others out. */
     const char *tmp = getenv("TMPDIR");
-    plan->sockets =
-        dpf_format("%s/dpflow-XXXXXX", tmp && strlen(tmp) < 60 && *tmp ? tmp : "/tmp");
+    if (!tmp || !*tmp || strlen(tmp) > 60 || strchr(tmp, ','))
+        tmp = "/tmp";
+    plan->sockets = dpf_format("%s/dpflow-XXXXXX", tmp);
     if (!plan->sockets || !mkdtemp(plan->sockets))
         return dpf_fail_errno(e, "cannot create a folder for sockets");
     return DPF_OK;
+}
+
+/* Every edge of a pipe run takes two descriptors here until its processes have started.
+ */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 static char *absolute(const char *path)
@@ -465,7 +478,7 @@ static char *absolute(const char *path)
 
 enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *pipeline,
                               enum dpf_plumbing plumbing, const char *run_dir,
-                              const char *store, bool fresh, struct dpf_error *e)
+                              const char *store, bool dry_run, struct dpf_error *e)
 {
     *plan = (struct dpf_plan){.pipeline = pipeline, .plumbing = plumbing};
     plan->run_dir = absolute(run_dir);
@@ -475,17 +488,42 @@ enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *
     if (!plan->run_dir || !plan->store || !plan->work || !plan->streams)
         return dpf_fail_memory(e);
     enum dpf_status status = DPF_OK;
+    raise_descriptor_limit();
     for (size_t i = 0; status == DPF_OK && i < pipeline->count; i++)
         status = fingerprint_statement(plan, i, e);
-    if (status == DPF_OK)
+    if (status == DPF_OK && !dry_run)
         status = make_folders(plan, e);
     if (status == DPF_OK)
-        status = place_streams(plan, fresh, e);
+        status = place_streams(plan, e);
     if (status == DPF_OK)
         status = choose_direct(plan, e);
     if (status == DPF_OK)
         status = plan_processes(plan, e);
     return status;
+}
+
+enum dpf_status dpf_plan_verify(struct dpf_plan *plan, struct dpf_error *e)
+{
+    for (size_t i = 0; i < plan->pipeline->count; i++) {
+        struct dpf_plan_stream *s = &plan->streams[i];
+        char planned[sizeof s->key];
+        if (s->reused)
+            continue;
+        memcpy(planned, s->key, sizeof planned);
+        enum dpf_status status = fingerprint_statement(plan, i, e);
+        bool same = strcmp(planned, s->key) == 0;
+        memcpy(s->key, planned, sizeof planned);
+        if (status == DPF_OK && !same)
+            status = dpf_fail(e, DPF_SYSTEM,
+                              "%s:%d: a file that '%s' depends on changed during the run",
+                              plan->pipeline->file, plan->pipeline->statements[i].line,
+                              plan->pipeline->statements[i].label);
+        if (status != DPF_OK) {
+            unlink(s->stored);
+            return status;
+        }
+    }
+    return DPF_OK;
 }
 
 static void close_fd(int fd)

@@ -53,11 +53,14 @@ struct dpf_plan {
 };
 
 /* Work everything out; nothing is started. `store` is shared by the points of a sweep.
- * `fresh`: reuse nothing. A stage that refuses its arguments says so here, with the line
- * of the pipeline file. */
+ * `dry_run`: make no folders. A stage that refuses its arguments says so here, with the
+ * line of the pipeline file. */
 enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *pipeline,
                               enum dpf_plumbing plumbing, const char *run_dir,
-                              const char *store, bool fresh, struct dpf_error *e);
+                              const char *store, bool dry_run, struct dpf_error *e);
+/* After a run: fail if a file that a stage reads has changed since the plan was made, for
+ * then nobody knows what the stream was made of. It is removed from the store. */
+enum dpf_status dpf_plan_verify(struct dpf_plan *plan, struct dpf_error *e);
 /* Close what is left open and remove the work folder. */
 void dpf_plan_release(struct dpf_plan *plan);
 /* "first-look.pipe:4: 'bits': normalize" for messages. heap. */

@@ -41,6 +41,8 @@ static void outcome_of(const struct dpf_plan_process *p, const struct dpf_child 
         dpf_fail(out, DPF_UNAVAILABLE, "could not be started");
     } else if (c->wait_status != 0 && !spoke) {
         dpf_fail(out, DPF_SYSTEM, "ended without a word");
+    } else if (c->wait_status != 0 && out->status == DPF_OK) {
+        dpf_fail(out, DPF_SYSTEM, "said that all went well, but ended badly");
     }
 }
 
@@ -89,7 +91,7 @@ static void remove_parts(const struct dpf_plan *plan)
 }
 
 /* Before the start: nothing may lie where a stream will be made, neither what a killed
- * runner left nor, with --fresh, the old stream; readers would follow it. */
+ * runner left nor an older one; readers would follow it. */
 static void clear_store(const struct dpf_plan *plan)
 {
     remove_parts(plan);
@@ -192,6 +194,8 @@ enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options
     if (status == DPF_OK && !options->quiet)
         show_notices(plan);
     if (status == DPF_OK)
+        status = dpf_plan_verify(plan, e);
+    if (status == DPF_OK)
         status = give_names(plan, e);
     else
         remove_parts(plan);
@@ -245,7 +249,7 @@ enum dpf_status dpf_plan_write_summary(const struct dpf_plan *plan, struct dpf_e
     return status;
 }
 
-void dpf_store_prune(const char *store)
+void dpf_store_prune(const char *store, bool everything)
 {
     DIR *dir = opendir(store);
     if (!dir)
@@ -254,7 +258,8 @@ void dpf_store_prune(const char *store)
         char *path = dpf_path_join(store, entry->d_name);
         struct stat s;
         /* one link: no run directory names it */
-        if (path && lstat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_nlink == 1)
+        if (path && lstat(path, &s) == 0 && S_ISREG(s.st_mode) &&
+            (everything || s.st_nlink == 1))
             unlink(path);
         free(path);
     }

@@ -16,7 +16,7 @@ enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options
                              struct dpf_error *e);
 /* Write run.json into the run directory: parameters, streams, what was reused. */
 enum dpf_status dpf_plan_write_summary(const struct dpf_plan *plan, struct dpf_error *e);
-/* Remove what no run directory names any more from a store. */
-void dpf_store_prune(const char *store);
+/* Remove from a store what no run directory names any more, or everything. */
+void dpf_store_prune(const char *store, bool everything);
 
 #endif

@@ -91,7 +91,7 @@ static enum dpf_status run_point(const struct dpf_sweep *sweep, const char *text
     if (status != DPF_OK)
         return status;
     status =
-        dpf_plan_make(&plan, &pipeline, sweep->plumbing, dir, store, sweep->fresh, e);
+        dpf_plan_make(&plan, &pipeline, sweep->plumbing, dir, store, sweep->dry_run, e);
     if (status == DPF_OK && sweep->dry_run)
         show_plan(sweep, &plan);
     else if (status == DPF_OK) {
@@ -104,6 +104,16 @@ static enum dpf_status run_point(const struct dpf_sweep *sweep, const char *text
     dpf_plan_release(&plan);
     dpf_pipeline_release(&pipeline);
     return status;
+}
+
+/* A value may be a path, the name of a folder may not: as in a URL. */
+static void add_file_name(struct dpf_text *name, const char *value)
+{
+    for (; *value; value++)
+        if (*value == '/' || *value == '%')
+            dpf_text_addf(name, "%%%02X", (unsigned)*value);
+        else
+            dpf_text_addn(name, value, 1);
 }
 
 /* Point number `point`: one value for each axis, the last axis changing fastest. */
@@ -125,11 +135,9 @@ static enum dpf_status run_numbered(const struct dpf_sweep *sweep, const char *t
         left /= axis->count;
         const char *value = axis->values[point / left % axis->count];
         settings[count++] = (struct dpf_setting){axis->name, value};
-        dpf_text_addf(&name, "%s%s=%s", i ? "," : "", axis->name, value);
+        dpf_text_addf(&name, "%s%s=", i ? "," : "", axis->name);
+        add_file_name(&name, value);
     }
-    for (char *c = name.data; c && *c; c++)
-        if (*c == '/') /* a value may be a path; the folder's name may not */
-            *c = '_';
     char *point_dir =
         axes->count ? dpf_path_join(dir, dpf_text_get(&name)) : dpf_strdup(dir);
     if (status == DPF_OK && axes->count && !sweep->run.quiet)
@@ -195,12 +203,15 @@ enum dpf_status dpf_sweep_run(const struct dpf_sweep *sweep, struct dpf_error *e
                 status = add_axis(&axes, &pipeline.params[i], e);
         dpf_pipeline_release(&pipeline);
     }
-    if (status == DPF_OK)
+    if (status == DPF_OK && !sweep->dry_run)
         status = lock_dir(dir, &lock, e);
+    /* Emptied once: the points of a sweep still share what they have in common. */
+    if (status == DPF_OK && sweep->fresh && !sweep->dry_run)
+        dpf_store_prune(store, true);
     for (size_t i = 0; status == DPF_OK && i < axes.points; i++)
         status = run_numbered(sweep, text, size, &axes, i, dir, store, e);
     if (status == DPF_OK && !sweep->dry_run)
-        dpf_store_prune(store);
+        dpf_store_prune(store, false);
     if (lock >= 0)
         close(lock);
     axes_release(&axes);

@@ -24,6 +24,18 @@ void dpf_stage_add_unprotected_event(struct dpf_stage *s, const char *why)
     s->out.events.count++;
 }
 
+void dpf_stage_add_selection_event(struct dpf_stage *s, const char *by,
+                                   const char *stable_under)
+{
+    msgpack_packer p = dpf_values_packer(&s->out.events);
+    msgpack_pack_map(&p, 4);
+    pair(&p, "event", "selection");
+    pair(&p, "stage", s->info->name);
+    pair(&p, "by", by);
+    pair(&p, "stable_under", stable_under);
+    s->out.events.count++;
+}
+
 void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t part,
                                    const char *by, const char *disjoint_under)
 {

@@ -151,7 +151,15 @@ enum dpf_status dpf_stage_begin(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = dpf_stage_add_provenance(s, e);
     if (status != DPF_OK)
         return status;
-    return dpf_stream_write_header(&s->writer, &s->out, e);
+    status = dpf_stream_write_header(&s->writer, &s->out, e);
+    for (size_t at = 0; status == DPF_OK && at < s->deferred.size;) {
+        struct dpf_frame frame = {.data = s->deferred.data + at};
+        status = dpf_preamble_parse(frame.data, &frame.size, e);
+        if (status == DPF_OK)
+            status = dpf_stream_write_frame(&s->writer, &frame, e);
+        at += frame.size;
+    }
+    return status;
 }
 
 enum dpf_status dpf_stage_emit(struct dpf_stage *s, const struct dpf_batch *b,
@@ -208,6 +216,16 @@ static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
     return status;
 }
 
+/* A frame that is none of ours goes on as it is: now, or behind the deferred header. */
+static enum dpf_status pass_on(struct dpf_stage *s, const struct dpf_frame *frame,
+                               struct dpf_error *e)
+{
+    if (!s->out_deferred)
+        return dpf_stream_write_frame(&s->writer, frame, e);
+    dpf_buffer_append(&s->deferred, frame->data, frame->size);
+    return dpf_buffer_ok(&s->deferred) ? DPF_OK : dpf_fail_memory(e);
+}
+
 static enum dpf_status take_item(struct dpf_stage *s, struct dpf_stream_reader *r,
                                  enum dpf_item item, struct dpf_error *e)
 {
@@ -223,8 +241,8 @@ static enum dpf_status take_item(struct dpf_stage *s, struct dpf_stream_reader *
     } else {
         if (info->on_other)
             status = info->on_other(s, r->object, e);
-        if (status == DPF_OK && info->kind == DPF_FILTER && !s->out_deferred)
-            status = dpf_stream_write_frame(&s->writer, &r->frame, e);
+        if (status == DPF_OK && info->kind == DPF_FILTER)
+            status = pass_on(s, &r->frame, e);
     }
     report(s);
     return status;
@@ -308,10 +326,11 @@ static enum dpf_status run_sink(struct dpf_stage *s, struct dpf_error *e)
     struct input in = {0};
     struct dpf_outfile file = {.fd = -1};
     enum dpf_status status = DPF_OK;
-    s->text = stdout;
     bool to_file = common.outputs.count == 1 && strcmp(common.outputs.items[0], "-") != 0;
     if (common.outputs.count > 1)
         status = dpf_fail(e, DPF_USAGE, "text goes to one --output");
+    if (!to_file)
+        s->text = stdout;
     if (status == DPF_OK && to_file) {
         status = dpf_outfile_open(&file, common.outputs.items[0], e);
         if (status == DPF_OK && !(s->text = fdopen(dup(file.fd), "w")))
@@ -387,6 +406,13 @@ static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
 static enum dpf_status check_arguments(struct dpf_stage *s, struct dpf_error *e)
 {
     const struct dpf_stage_info *info = s->info;
+    if ((info->kind == DPF_SOURCE || info->kind == DPF_PROGRAM) && common.inputs.count)
+        return dpf_fail(e, DPF_USAGE, "'--input' does not apply: no stream is read");
+    if (info->kind == DPF_PROGRAM &&
+        (common.outputs.count || common.key || common.peer_keys.count))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--output', '--key' and '--peer-key' do not apply: "
+                        "no stream is written");
     if (s->argument_count > info->max_arguments)
         return dpf_fail(e, DPF_USAGE, "unexpected argument '%s'",
                         s->arguments[info->max_arguments]);
@@ -455,6 +481,7 @@ static void finish(struct dpf_stage *s, struct dpf_error *e)
         s->info->on_release(s);
     dpf_header_release(&s->in);
     dpf_header_release(&s->out);
+    dpf_buffer_release(&s->deferred);
     dpf_parsed_release(&s->parsed);
     dpf_cleanup_all();
 }
@@ -465,6 +492,7 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
     struct dpf_error e = {.status = DPF_OK};
     const struct dpf_option *tables[] = {info->options ? info->options : no_options,
                                          common_options, NULL};
+    dpf_standard_fds_guard();
     dpf_signals_install();
     dpf_log_set_sink(print_notice, &s);
     s.progress = dpf_progress_new();

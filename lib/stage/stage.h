@@ -56,7 +56,8 @@ struct dpf_stage {
     size_t argument_count;
     struct dpf_header in, out;
     bool out_deferred; /* on_open set it: dpf_stage_begin() sends the header later */
-    FILE *text;        /* sinks and programs */
+    struct dpf_buffer deferred; /* frames to be passed on behind the deferred header */
+    FILE *text;                 /* sinks and programs */
     uint64_t records_in, frames_in, bytes_in;
     unsigned streams_in;               /* how many streams were read to their ends */
     char digest_in[DPF_CHECKSUM_TEXT]; /* of the last of them */
@@ -75,6 +76,10 @@ enum dpf_status dpf_stage_emit(struct dpf_stage *s, const struct dpf_batch *b,
 /* Append a ledger event that says: data were read without a mechanism, so what depends
  * on them has no finite epsilon. `why` is for people. Before the header is sent. */
 void dpf_stage_add_unprotected_event(struct dpf_stage *s, const char *why);
+/* Append the event of a selection of records: under which neighbouring relation do data
+ * sets that differ in one record still differ in at most one after it? */
+void dpf_stage_add_selection_event(struct dpf_stage *s, const char *by,
+                                   const char *stable_under);
 /* Append the event of a partition into disjoint parts (parallel composition needs it). */
 void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t part,
                                    const char *by, const char *disjoint_under);

@@ -176,7 +176,7 @@ static enum dpf_status fd_send(struct dpf_channel *base, struct iovec *parts, in
 static enum dpf_status fd_write_finish(struct dpf_channel *base, struct dpf_error *e)
 {
     struct fd_channel *c = (struct fd_channel *)base;
-    if (c->file.part) {
+    if (c->file.path) {
         c->fd = -1;
         return dpf_outfile_commit(&c->file, e);
     }

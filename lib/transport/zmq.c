@@ -211,8 +211,11 @@ static enum dpf_status wait_event(struct dpf_zmq_channel *c, bool *readable,
     if (n < 0 && errno != EINTR)
         return dpf_fail(e, DPF_SYSTEM, "%s", zmq_strerror(errno));
     *readable = n > 0 && (items[0].revents & ZMQ_POLLIN);
-    if (n > 0 && (items[1].revents & ZMQ_POLLIN))
+    if (n > 0 && (items[1].revents & ZMQ_POLLIN)) {
         dpf_zmq_read_monitor(c);
+        /* A last word may have come together with the news of the disconnection. */
+        *readable = *readable || zmq_poll(items, 1, 0) > 0;
+    }
     if (c->deadline > 0 && c->peer_count < c->peer_limit && dpf_zmq_clock() > c->deadline)
         return dpf_fail(e, DPF_UNAVAILABLE, "only %u of %u peers have come",
                         c->peer_count, c->peer_limit);

@@ -175,5 +175,10 @@ enum dpf_status dpf_batch_decode(const msgpack_object *root, const struct dpf_he
         }
         b->rows = dpf_tensor_rows(&b->tensor[i]);
     }
+    if (b->rows > DPF_MAX_BATCH_ROWS) {
+        dpf_batch_release(b);
+        return dpf_fail(e, DPF_BAD_STREAM, "a batch has more than %d records",
+                        DPF_MAX_BATCH_ROWS);
+    }
     return DPF_OK;
 }

@@ -16,6 +16,9 @@ struct dpf_batch {
  * vanish, small enough that it stays in a cache and a dozen stages fit in memory. */
 enum { DPF_BATCH_BYTES = 1 << 20 };
 
+/* No batch has more: records may be empty, and whoever makes a list of them allocates. */
+enum { DPF_MAX_BATCH_ROWS = 1 << 26 };
+
 /* Records that fill about DPF_BATCH_BYTES, at least 1. */
 uint64_t dpf_batch_rows(const struct dpf_header *h);
 /* Allocate tensors for `rows` records of the header's fields. */

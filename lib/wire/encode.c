@@ -118,6 +118,9 @@ enum dpf_status dpf_encoder_end(struct dpf_encoder *enc, struct iovec **parts, i
                   sizeof *enc->iov))
         return dpf_fail_memory(e);
     uint64_t size = enc->meta.size + enc->referenced;
+    if (size > DPF_MAX_FRAME_BYTES)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "a frame would be larger than any reader takes");
     for (int i = 0; i < 8; i++)
         enc->meta.data[8 + i] = (unsigned char)(size >> (56 - 8 * i));
     size_t from = 0;

@@ -110,7 +110,8 @@ static bool plain_name(const char *text, size_t size)
     if (size == 0 || size >= DPF_NAME_BYTES)
         return false;
     for (size_t i = 0; i < size; i++)
-        if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f || text[i] == '\'')
+        if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f || text[i] == '\'' ||
+            text[i] == '/') /* names become file names */
             return false;
     return true;
 }

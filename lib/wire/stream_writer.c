@@ -61,6 +61,9 @@ enum dpf_status dpf_stream_write_header(struct dpf_stream_writer *w,
                                         struct dpf_error *e)
 {
     enum dpf_status status = dpf_header_encode(&w->encoder, header, e);
+    /* Provenance and events grow with every stage: never write what no reader takes. */
+    if (status == DPF_OK)
+        status = dpf_frame_check(w->encoder.meta.data, w->encoder.meta.size, e);
     if (status != DPF_OK)
         return status;
     w->header = header;

@@ -64,7 +64,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wvla -Wmissing-prototypes -Wshadow \
     $(if $(filter 1,$(WERROR)),-Werror)
 # -ffp-contract=off: generated data and scaled records are the same on every machine.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) -fPIC -ffp-contract=off \
-    -Ilib -I$(BUILD)/gen -isystem /usr/include/nifti -MMD -MP $(SANITIZE_FLAGS)
+    -Ilib -Itests/unit -I$(BUILD)/gen -isystem /usr/include/nifti -MMD -MP $(SANITIZE_FLAGS)
 ifneq ($(SANITIZE),)
 SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
     -fno-omit-frame-pointer
@@ -76,12 +76,12 @@ LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
 
 # --------------------------------------------------------------------------- files
 
-LIB_SOURCES   := $(wildcard lib/*/*.c)
+LIB_SOURCES   := $(wildcard lib/*/*.c lib/*/*/*.c)
 STAGE_SOURCES := $(filter-out stages/dpflow.c,$(wildcard stages/*.c))
-TEST_SOURCES  := $(wildcard tests/unit/test_*.c)
+TEST_SOURCES  := $(wildcard tests/unit/test_*.c tests/kernels/test_*.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
 STAGES        := $(STAGE_SOURCES:stages/%.c=$(BUILD)/libexec/dpflow/%)
-TESTS         := $(TEST_SOURCES:tests/unit/%.c=$(BUILD)/tests/%)
+TESTS         := $(addprefix $(BUILD)/tests/,$(notdir $(TEST_SOURCES:.c=)))
 PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
 LIBRARY       := $(BUILD)/lib/libdpflow.a
 
@@ -143,6 +143,10 @@ $(BUILD)/libexec/dpflow/dpflow-mpi.so: cluster/mpi.c $(LIBRARY)
 	    $< -Wl,--exclude-libs,ALL $(LIBRARY) $(LIBS) -o $@
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/tests/unit/harness.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/kernels/%.o $(BUILD)/obj/tests/unit/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
 

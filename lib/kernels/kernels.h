@@ -1,0 +1,67 @@
+/* The compute vtable: every operation on numbers that a network needs, behind one table a
+ * backend. ref/ is plain C, obviously right, and the truth that the others are held
+ * against; faster ones are made of libraries and plug in here. nn/ knows only this
+ * header.
+ *
+ * Tensors are dense, row-major, batch first: [n, channels, depth, height, width];
+ * pictures have depth 1. Memory belongs to the backend (a device's memory is not the
+ * host's), so it is allocated, filled and read through the table. Operations are queued
+ * in order on the backend's one stream; only `get` and `finish` wait for them. Sizes are
+ * checked by the caller when a model is built, so operations cannot fail, except for lack
+ * of memory, which `finish` reports.
+ *
+ * Gradients of parameters are added to what is there (microbatches add up); gradients of
+ * data are overwritten. */
+#ifndef DPF_KERNELS_KERNELS_H
+#define DPF_KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { DPF_SPACE = 3 }; /* depth, height, width */
+
+/* A convolution, cross-correlation as everywhere: y[o] = b[o] + sum x[i] w[o,i]. Weights
+ * are [out_channels, in_channels, kernel...]. The transposed convolution is the same
+ * geometry with forward and backward-data exchanged. */
+struct dpf_conv {
+    int64_t in_channels, out_channels;
+    int64_t in[DPF_SPACE], out[DPF_SPACE];
+    int64_t kernel[DPF_SPACE], stride[DPF_SPACE], pad[DPF_SPACE]; /* pad: at the start */
+};
+
+/* Pooling over windows that are cut off at the borders. */
+struct dpf_pool {
+    int64_t channels;
+    int64_t in[DPF_SPACE], out[DPF_SPACE];
+    int64_t kernel[DPF_SPACE], stride[DPF_SPACE], pad[DPF_SPACE];
+};
+
+/* Local response normalisation: y_c = x_c / (bias + alpha * sum x_d^2)^beta, the sum over
+ * the `window` channels around c. */
+struct dpf_lrn {
+    int64_t channels, positions; /* positions: depth * height * width */
+    int64_t window;
+    double bias, alpha, beta;
+};
+
+/* Group normalisation with a scale and a shift a channel. */
+struct dpf_group_norm {
+    int64_t channels, positions, groups;
+    double epsilon; /* added to the variance */
+};
+
+enum dpf_unary { DPF_RELU, DPF_SIGMOID, DPF_TANH };
+
+#define DPF_TABLE dpf_kernels
+#define DPF_REAL  float
+#include "kernels/table.inc"
+#undef DPF_TABLE
+#undef DPF_REAL
+
+/* Plain C in single precision; always there. */
+extern const struct dpf_kernels dpf_kernels_ref;
+
+#endif

@@ -1,0 +1,476 @@
+/* The reference kernels: every gradient against finite differences in double precision,
+ * single against double precision, per-example norms against single examples, and
+ * sentinels around every buffer. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "harness.h"
+#include "kernels/ref/ref64.h"
+#include "random/seeded.h"
+
+static const struct dpf_kernels64 *const k = &dpf_kernels_ref64;
+static const double sentinel = 1234.5;
+enum { GUARD = 8 };
+
+/* ------------------------------------------------------------------------ buffers */
+
+/* Values between guards. All live until the end of a test. */
+static double *kept[256];
+static size_t kept_sizes[256], kept_count;
+static struct dpf_seeded source;
+
+static double *buffer(size_t count)
+{
+    double *b = dpf_calloc(count + 2 * GUARD, sizeof *b);
+    if (!b || kept_count == 256)
+        exit(EXIT_FAILURE);
+    for (size_t i = 0; i < GUARD; i++)
+        b[i] = b[GUARD + count + i] = sentinel;
+    kept[kept_count] = b;
+    kept_sizes[kept_count++] = count;
+    return b + GUARD;
+}
+
+static double *noise(size_t count)
+{
+    double *b = buffer(count);
+    for (size_t i = 0; i < count; i++)
+        b[i] = dpf_seeded_normal(&source);
+    return b;
+}
+
+static double *copy(const double *from, size_t count)
+{
+    double *b = buffer(count);
+    memcpy(b, from, count * sizeof *b);
+    return b;
+}
+
+static void start(void)
+{
+    dpf_seeded_init(&source, "test kernels", 1, 0);
+}
+
+static void finish(void)
+{
+    for (size_t i = 0; i < kept_count; i++) {
+        int broken = 0;
+        for (size_t j = 0; j < GUARD; j++)
+            broken +=
+                kept[i][j] != sentinel || kept[i][GUARD + kept_sizes[i] + j] != sentinel;
+        CU_ASSERT(broken == 0);
+        free(kept[i]);
+    }
+    kept_count = 0;
+}
+
+static double dot(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* ------------------------------------------------------------- finite differences */
+
+struct check {
+    void (*forward)(const struct check *c); /* from the inputs to y */
+    const void *shape;
+    int64_t n;
+    double *x, *w, *b, *y;
+    size_t y_count;
+    double *dy; /* the loss is sum dy y, so its gradient with respect to y is dy */
+    int function;
+};
+
+static double loss(const struct check *c)
+{
+    c->forward(c);
+    return dot(c->y, c->dy, c->y_count);
+}
+
+/* Compare an analytic gradient with the slope of the loss, value by value. */
+static void compare(const struct check *c, double *values, const double *gradient,
+                    size_t count)
+{
+    const double h = 1e-5;
+    double worst = 0;
+    for (size_t i = 0; i < count; i++) {
+        double old = values[i];
+        values[i] = old + h;
+        double above = loss(c);
+        values[i] = old - h;
+        double below = loss(c);
+        values[i] = old;
+        double slope = (above - below) / (2 * h);
+        worst = fmax(worst, fabs(slope - gradient[i]) / fmax(1, fabs(slope)));
+    }
+    if (worst > 1e-7)
+        printf("    gradient off by %g\n", worst);
+    CU_ASSERT(worst <= 1e-7);
+}
+
+/* -------------------------------------------------------------------- convolution */
+
+static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad_both)
+{
+    return (in + pad_both - kernel) / stride + 1;
+}
+
+static struct dpf_conv conv(int64_t ci, int64_t co, const int64_t in[3],
+                            const int64_t kernel[3], int64_t stride, int64_t pad)
+{
+    struct dpf_conv p = {.in_channels = ci, .out_channels = co};
+    for (int d = 0; d < 3; d++) {
+        bool flat = in[d] == 1 && kernel[d] == 1;
+        p.in[d] = in[d];
+        p.kernel[d] = kernel[d];
+        p.stride[d] = flat ? 1 : stride;
+        p.pad[d] = flat ? 0 : pad;
+        p.out[d] = out_size(in[d], kernel[d], p.stride[d], 2 * p.pad[d]);
+    }
+    return p;
+}
+
+static size_t box(const int64_t s[3])
+{
+    return (size_t)(s[0] * s[1] * s[2]);
+}
+
+static void conv_forward(const struct check *c)
+{
+    k->conv_forward(c->shape, c->n, c->x, c->w, c->b, c->y);
+}
+
+static const struct {
+    int64_t ci, co, in[3], kernel[3], stride, pad, n;
+} conv_cases[] = {
+    {1, 1, {1, 5, 5}, {1, 3, 3}, 1, 0, 1}, {2, 3, {1, 7, 5}, {1, 3, 2}, 2, 1, 3},
+    {3, 2, {1, 4, 9}, {1, 1, 5}, 3, 2, 2}, {2, 2, {4, 5, 3}, {3, 2, 3}, 1, 1, 2},
+    {1, 4, {5, 4, 6}, {2, 3, 2}, 2, 0, 1}, {2, 1, {1, 1, 7}, {1, 1, 3}, 1, 1, 2},
+};
+enum { CONV_CASES = sizeof conv_cases / sizeof *conv_cases };
+
+static struct dpf_conv conv_case(size_t i)
+{
+    return conv(conv_cases[i].ci, conv_cases[i].co, conv_cases[i].in,
+                conv_cases[i].kernel, conv_cases[i].stride, conv_cases[i].pad);
+}
+
+static void test_conv_gradients(void)
+{
+    start();
+    for (size_t i = 0; i < CONV_CASES; i++) {
+        struct dpf_conv p = conv_case(i);
+        int64_t n = conv_cases[i].n;
+        size_t xs = (size_t)(n * p.in_channels) * box(p.in);
+        size_t ws = (size_t)(p.out_channels * p.in_channels) * box(p.kernel);
+        size_t ys = (size_t)(n * p.out_channels) * box(p.out);
+        size_t bs = (size_t)p.out_channels;
+        struct check c = {.forward = conv_forward, .shape = &p, .n = n, .y_count = ys};
+        c.x = noise(xs), c.w = noise(ws), c.b = noise(bs), c.y = buffer(ys);
+        c.dy = noise(ys);
+        double *dx = buffer(xs), *dw = buffer(ws), *db = buffer(bs);
+        k->conv_backward_data(&p, n, c.dy, c.w, dx);
+        k->conv_backward_weights(&p, n, c.x, c.dy, dw, db);
+        compare(&c, c.x, dx, xs);
+        compare(&c, c.w, dw, ws);
+        compare(&c, c.b, db, bs);
+        /* parameters' gradients add up */
+        double *twice = copy(dw, ws);
+        k->conv_backward_weights(&p, n, c.x, c.dy, twice, NULL);
+        CU_ASSERT(fabs(dot(twice, twice, ws) - 4 * dot(dw, dw, ws)) <
+                  1e-9 * dot(dw, dw, ws) + 1e-12);
+    }
+    finish();
+}
+
+static void test_conv_by_hand(void)
+{
+    /* 1x1x3x3 picture, 2x2 kernel: worked out on paper */
+    const double x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[4] = {1, 0, 0, -1}, b[1] = {10};
+    const double want[4] = {6, 6, 6, 6};
+    struct dpf_conv p = conv(1, 1, (int64_t[]){1, 3, 3}, (int64_t[]){1, 2, 2}, 1, 0);
+    double y[4];
+    k->conv_forward(&p, 1, x, w, b, y);
+    CU_ASSERT(memcmp(y, want, sizeof y) == 0);
+}
+
+static void test_conv_norms(void)
+{
+    start();
+    for (size_t i = 0; i < CONV_CASES; i++) {
+        struct dpf_conv p = conv_case(i);
+        int64_t n = 3;
+        size_t xs = (size_t)p.in_channels * box(p.in), bs = (size_t)p.out_channels;
+        size_t ws = bs * (size_t)p.in_channels * box(p.kernel), ys = bs * box(p.out);
+        double *x = noise(3 * xs), *dy = noise(3 * ys), *square = buffer(3);
+        double *plain = buffer(3), *all = buffer(ws), *sum = buffer(ws);
+        k->conv_example_norms(&p, n, true, x, dy, square);
+        k->conv_example_norms(&p, n, false, x, dy, plain);
+        for (size_t e = 0; e < 3; e++) {
+            double *dw = buffer(ws), *db = buffer(bs);
+            k->conv_backward_weights(&p, 1, x + e * xs, dy + e * ys, dw, db);
+            double norm = dot(dw, dw, ws);
+            CU_ASSERT_DOUBLE_EQUAL(plain[e], norm, 1e-9 * norm);
+            norm += dot(db, db, bs);
+            CU_ASSERT_DOUBLE_EQUAL(square[e], norm, 1e-9 * norm);
+            for (size_t j = 0; j < ws; j++)
+                sum[j] += dw[j];
+        }
+        k->conv_backward_weights(&p, n, x, dy, all, NULL);
+        for (size_t j = 0; j < ws; j++)
+            CU_ASSERT_DOUBLE_EQUAL(all[j], sum[j], 1e-9 * (1 + fabs(sum[j])));
+    }
+    finish();
+}
+
+/* ------------------------------------------------------------------------ pooling */
+
+static void max_forward(const struct check *c)
+{
+    int32_t *chosen = dpf_calloc(c->y_count, sizeof *chosen);
+    k->max_pool_forward(c->shape, c->n, c->x, c->y, chosen);
+    free(chosen);
+}
+
+static void average_forward(const struct check *c)
+{
+    k->average_pool_forward(c->shape, c->n, c->x, c->y);
+}
+
+static void test_pool_gradients(void)
+{
+    start();
+    for (size_t i = 0; i < CONV_CASES; i++) {
+        struct dpf_conv g = conv_case(i);
+        struct dpf_pool p = {.channels = g.in_channels};
+        memcpy(p.in, g.in, sizeof p.in);
+        memcpy(p.out, g.out, sizeof p.out);
+        memcpy(p.kernel, g.kernel, sizeof p.kernel);
+        memcpy(p.stride, g.stride, sizeof p.stride);
+        memcpy(p.pad, g.pad, sizeof p.pad);
+        size_t xs = (size_t)(2 * p.channels) * box(p.in);
+        size_t ys = (size_t)(2 * p.channels) * box(p.out);
+        struct check c = {.shape = &p, .n = 2, .y_count = ys};
+        c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
+        double *dx = buffer(xs);
+        int32_t *chosen = dpf_calloc(ys, sizeof *chosen);
+        k->max_pool_forward(&p, 2, c.x, c.y, chosen);
+        k->max_pool_backward(&p, 2, c.dy, chosen, dx);
+        c.forward = max_forward;
+        compare(&c, c.x, dx, xs);
+        k->average_pool_backward(&p, 2, c.dy, dx);
+        c.forward = average_forward;
+        compare(&c, c.x, dx, xs);
+        free(chosen);
+    }
+    finish();
+}
+
+/* --------------------------------------------------------------- dense and packed */
+
+static void test_gemm(void)
+{
+    start();
+    enum { M = 3, N = 5, K = 4 };
+    double *a = noise(M * K), *b = noise(K * N), *c = noise(M * N);
+    double *at = buffer(M * K), *bt = buffer(K * N);
+    for (int i = 0; i < M; i++)
+        for (int l = 0; l < K; l++)
+            at[l * M + i] = a[i * K + l];
+    for (int l = 0; l < K; l++)
+        for (int j = 0; j < N; j++)
+            bt[j * K + l] = b[l * N + j];
+    for (int way = 0; way < 4; way++) {
+        double *got = copy(c, M * N);
+        k->gemm(way & 1, way & 2, M, N, K, 2, way & 1 ? at : a, way & 2 ? bt : b, 0.5,
+                got);
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < N; j++) {
+                double want = 0.5 * c[i * N + j];
+                for (int l = 0; l < K; l++)
+                    want += 2 * a[i * K + l] * b[l * N + j];
+                CU_ASSERT_DOUBLE_EQUAL(got[i * N + j], want, 1e-12);
+            }
+    }
+    /* beta 0 does not read what may be NaN */
+    c[0] = NAN;
+    k->gemm(false, false, M, N, K, 1, a, b, 0, c);
+    CU_ASSERT(isfinite(c[0]));
+    finish();
+}
+
+static void test_dense_norms(void)
+{
+    start();
+    enum { N = 4, IN = 7, OUT = 3 };
+    double *x = noise(N * IN), *dy = noise(N * OUT), *square = buffer(N);
+    k->dense_example_norms(N, IN, OUT, true, x, dy, square);
+    for (int e = 0; e < N; e++) {
+        double *dw = buffer(OUT * IN);
+        k->gemm(true, false, OUT, IN, 1, 1, dy + e * OUT, x + e * IN, 0, dw);
+        double norm = dot(dw, dw, OUT * IN) + dot(dy + e * OUT, dy + e * OUT, OUT);
+        CU_ASSERT_DOUBLE_EQUAL(square[e], norm, 1e-10 * norm);
+    }
+    finish();
+}
+
+static void test_packed_bits(void)
+{
+    start();
+    enum { N = 3, COLUMNS = 21, UNITS = 4, ROW = (COLUMNS + 7) / 8 };
+    uint8_t bits[N * ROW];
+    double *x = buffer(N * COLUMNS), *w = noise(UNITS * COLUMNS), *b = noise(UNITS);
+    double *y = buffer(N * UNITS), *want = buffer(N * UNITS), *dy = noise(N * UNITS);
+    double *dw = buffer(UNITS * COLUMNS), *due = buffer(UNITS * COLUMNS),
+           *db = buffer(UNITS);
+    for (int i = 0; i < N * ROW; i++)
+        bits[i] = (uint8_t)dpf_seeded_u64(&source); /* also the unused ones at the end */
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < COLUMNS; j++)
+            x[i * COLUMNS + j] = bits[i * ROW + j / 8] >> (j % 8) & 1;
+    k->dense_bits_forward(N, COLUMNS, UNITS, bits, w, b, y);
+    k->gemm(false, true, N, UNITS, COLUMNS, 1, x, w, 0, want);
+    for (int i = 0; i < N * UNITS; i++)
+        CU_ASSERT_DOUBLE_EQUAL(y[i], want[i] + b[i % UNITS], 1e-12);
+    k->dense_bits_backward_weights(N, COLUMNS, UNITS, bits, dy, dw, db);
+    k->gemm(true, false, UNITS, COLUMNS, N, 1, dy, x, 0, due);
+    for (int i = 0; i < UNITS * COLUMNS; i++)
+        CU_ASSERT_DOUBLE_EQUAL(dw[i], due[i], 1e-12);
+    for (int u = 0; u < UNITS; u++)
+        CU_ASSERT_DOUBLE_EQUAL(db[u], dy[u] + dy[UNITS + u] + dy[2 * UNITS + u], 1e-12);
+    finish();
+}
+
+/* ----------------------------------------------------- functions and normalisations */
+
+static void unary_forward(const struct check *c)
+{
+    k->unary_forward((enum dpf_unary)c->function, (int64_t)c->y_count, c->x, c->y);
+}
+
+static void softmax_forward(const struct check *c)
+{
+    k->softmax_forward(c->n, (int64_t)c->y_count / c->n, c->x, c->y);
+}
+
+static void test_function_gradients(void)
+{
+    start();
+    enum { COUNT = 30 };
+    for (int f = DPF_RELU; f <= DPF_TANH; f++) {
+        struct check c = {.forward = unary_forward, .y_count = COUNT, .function = f};
+        c.x = noise(COUNT), c.y = buffer(COUNT), c.dy = noise(COUNT);
+        double *dx = buffer(COUNT);
+        unary_forward(&c);
+        k->unary_backward((enum dpf_unary)f, COUNT, c.y, c.dy, dx);
+        compare(&c, c.x, dx, COUNT);
+    }
+    struct check c = {.forward = softmax_forward, .y_count = COUNT, .n = 3};
+    c.x = noise(COUNT), c.y = buffer(COUNT), c.dy = noise(COUNT);
+    double *dx = buffer(COUNT);
+    softmax_forward(&c);
+    CU_ASSERT_DOUBLE_EQUAL(c.y[0] + c.y[1] + c.y[2] + c.y[3] + c.y[4] + c.y[5] + c.y[6] +
+                               c.y[7] + c.y[8] + c.y[9],
+                           1, 1e-12);
+    k->softmax_backward(3, COUNT / 3, c.y, c.dy, dx);
+    compare(&c, c.x, dx, COUNT);
+    /* far values do not overflow */
+    const double far[2] = {1000, -1000};
+    double y[2];
+    k->softmax_forward(1, 2, far, y);
+    CU_ASSERT(y[0] == 1 && y[1] == 0);
+    finish();
+}
+
+static void lrn_forward(const struct check *c)
+{
+    k->lrn_forward(c->shape, c->n, c->x, c->y);
+}
+
+static void group_forward(const struct check *c)
+{
+    k->group_norm_forward(c->shape, c->n, c->x, c->w, c->b, c->y);
+}
+
+static void test_normalisation_gradients(void)
+{
+    start();
+    static const struct dpf_lrn lrns[] = {
+        {7, 3, 5, 2, 1e-4, 0.75}, {4, 2, 3, 1, 0.5, 0.75}, {5, 1, 4, 1, 0.3, 1}};
+    for (size_t i = 0; i < 3; i++) {
+        size_t count = (size_t)(2 * lrns[i].channels * lrns[i].positions);
+        struct check c = {.forward = lrn_forward, .shape = &lrns[i], .n = 2};
+        c.y_count = count, c.x = noise(count), c.y = buffer(count), c.dy = noise(count);
+        double *dx = buffer(count);
+        k->lrn_backward(&lrns[i], 2, c.x, c.dy, dx);
+        compare(&c, c.x, dx, count);
+    }
+    static const struct dpf_group_norm norms[] = {
+        {6, 5, 3, 1e-5}, {4, 1, 1, 1e-3}, {3, 4, 3, 1e-5}};
+    for (size_t i = 0; i < 3; i++) {
+        const struct dpf_group_norm *p = &norms[i];
+        size_t channels = (size_t)p->channels,
+               count = 2 * channels * (size_t)p->positions;
+        struct check c = {.forward = group_forward, .shape = p, .n = 2, .y_count = count};
+        c.x = noise(count), c.w = noise(channels), c.b = noise(channels);
+        c.y = buffer(count), c.dy = noise(count);
+        double *dx = buffer(count), *dw = buffer(channels), *db = buffer(channels);
+        k->group_norm_backward(p, 2, c.x, c.w, c.dy, dx, dw, db);
+        compare(&c, c.x, dx, count);
+        compare(&c, c.w, dw, channels);
+        compare(&c, c.b, db, channels);
+    }
+    finish();
+}
+
+/* The single-precision table is the same source: it must agree to its precision. */
+static void test_single_precision(void)
+{
+    start();
+    struct dpf_conv p = conv_case(1);
+    enum { N = 3 };
+    size_t xs = (size_t)(N * p.in_channels) * box(p.in);
+    size_t ws = (size_t)(p.out_channels * p.in_channels) * box(p.kernel);
+    size_t ys = (size_t)(N * p.out_channels) * box(p.out);
+    double *x = noise(xs), *w = noise(ws), *b = noise((size_t)p.out_channels),
+           *y = buffer(ys);
+    float *all = dpf_calloc(xs + ws + ys + 8, sizeof *all);
+    float *fx = all, *fw = fx + xs, *fy = fw + ws, *fb = fy + ys;
+    for (size_t i = 0; i < xs; i++)
+        fx[i] = (float)x[i];
+    for (size_t i = 0; i < ws; i++)
+        fw[i] = (float)w[i];
+    for (int64_t i = 0; i < p.out_channels; i++)
+        fb[i] = (float)b[i];
+    k->conv_forward(&p, N, x, w, b, y);
+    dpf_kernels_ref.conv_forward(&p, N, fx, fw, fb, fy);
+    for (size_t i = 0; i < ys; i++)
+        CU_ASSERT_DOUBLE_EQUAL((double)fy[i], y[i], 1e-5 * (1 + fabs(y[i])));
+    const float factor[2] = {2, -1};
+    float rows[6] = {1, 2, 3, 4, 5, 6};
+    dpf_kernels_ref.scale_rows(2, 3, factor, rows);
+    CU_ASSERT(rows[0] == 2 && rows[2] == 6 && rows[3] == -4 && rows[5] == -6);
+    free(all);
+    finish();
+}
+
+const char dpf_suite[] = "ref";
+const struct dpf_test dpf_tests[] = {
+    {"convolution: gradients by finite differences", test_conv_gradients},
+    {"convolution: worked out by hand", test_conv_by_hand},
+    {"convolution: norms and sums of single examples", test_conv_norms},
+    {"pooling: gradients by finite differences", test_pool_gradients},
+    {"products: four ways to transpose", test_gemm},
+    {"dense: norms of single examples", test_dense_norms},
+    {"packed bits are the numbers 0 and 1", test_packed_bits},
+    {"functions: gradients by finite differences", test_function_gradients},
+    {"normalisations: gradients by finite differences", test_normalisation_gradients},
+    {"single precision agrees", test_single_precision},
+    {0},
+};

@@ -102,7 +102,7 @@ need-fuzz: need-build
 	$(call need,$(FUZZ_NEEDS),required)
 
 report:
-	@printf 'dpflow: %s pipes and files, ZeroMQ   %s MPI   %s CUDA compiler\n' "✓" \
+	@printf 'dpflow: %s pipes and files, ZeroMQ   %s MPI   %s CUDA compiler (for later)\n' "✓" \
 	    "$(if $(HAVE_MPI),✓,✗)" "$(if $(HAVE_CUDA),✓,✗)"
 
 build: $(BUILD)/bin/dpflow $(STAGES) $(PLUGINS)

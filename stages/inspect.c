@@ -57,11 +57,8 @@ static enum dpf_status open_writers(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = dpf_make_dirs(opt.npy, e);
     for (int i = 0; status == DPF_OK && i < s->in.field_count; i++) {
         char *path = dpf_format("%s/%s.npy", opt.npy, s->in.fields[i].name);
-        status = !path ? dpf_fail_memory(e)
-                 : strchr(s->in.fields[i].name, '/')
-                     ? dpf_fail(e, DPF_BAD_STREAM, "field '%s' cannot name a file",
-                                s->in.fields[i].name)
-                     : dpf_npy_writer_open(&writers[i], path, &s->in.fields[i], e);
+        status = path ? dpf_npy_writer_open(&writers[i], path, &s->in.fields[i], e)
+                      : dpf_fail_memory(e);
         free(path);
     }
     return status;

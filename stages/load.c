@@ -51,7 +51,8 @@ static uint64_t produced;
 
 static struct dpf_load_request request(const struct dpf_stage *s)
 {
-    return (struct dpf_load_request){.names = s->arguments,
+    return (struct dpf_load_request){.given = &s->parsed,
+                                     .names = s->arguments,
                                      .name_count = s->argument_count,
                                      .data_dir = opt.data_dir,
                                      .format = opt.format,
@@ -132,6 +133,7 @@ static const struct dpf_stage_info info = {
         "synth-tumour (generated); each with :train or :test, digits also with :all.\n"
         "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.",
     .arguments = "DATASET|FILE...",
+    .argument_words = dpf_catalog_words,
     .min_arguments = 1,
     .max_arguments = 4096,
     .kind = DPF_SOURCE,

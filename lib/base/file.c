@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/signals.h"
 #include "base/text.h"
 
@@ -23,10 +24,11 @@ static enum dpf_status open_part(const char *part, int *fd, struct dpf_error *e)
 {
     struct stat mine, there;
     for (;;) {
-        *fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        *fd = open(part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (*fd < 0)
             return dpf_fail_errno(e, "cannot create '%s'", part);
-        if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+        /* Some file systems of clusters know no locks: they go without. */
+        if (flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
             close(*fd);
             *fd = -1;
             return dpf_fail(e, DPF_SYSTEM, "another program is writing '%s'", part);
@@ -37,32 +39,80 @@ static enum dpf_status open_part(const char *part, int *fd, struct dpf_error *e)
             break;
         close(*fd);
     }
-    if (ftruncate(*fd, 0) == 0)
+    if (S_ISREG(mine.st_mode) && ftruncate(*fd, 0) == 0)
         return DPF_OK;
     close(*fd);
     *fd = -1;
-    return dpf_fail_errno(e, "cannot write '%s'", part);
+    return dpf_fail(e, DPF_SYSTEM, "cannot write '%s': it is no plain file", part);
+}
+
+/* /dev/stdout and its like name an open descriptor, whatever is behind it: -1 if not. */
+static int named_descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    int64_t number = -1;
+    if (strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (int i = 0; i < 2; i++)
+        if (dpf_starts_with(path, folders[i]) &&
+            !dpf_parse_int(path + strlen(folders[i]), &number))
+            return -1;
+    return number > INT_MAX ? -1 : (int)number;
+}
+
+/* The file behind `path`: through links, also one that points to nothing yet. heap. */
+static char *resolve(const char *path)
+{
+    char target[PATH_MAX];
+    char *real = realpath(path, NULL);
+    if (real)
+        return real;
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n <= 0)
+        return dpf_strdup(path);
+    target[n] = '\0';
+    const char *base = dpf_path_base(path);
+    if (target[0] == '/' || base == path)
+        return dpf_strdup(target);
+    return dpf_format("%.*s%s", (int)(base - path), path, target);
+}
+
+/* A pipe, device or descriptor is written as it is. */
+static enum dpf_status open_directly(struct dpf_outfile *f, int descriptor,
+                                     struct dpf_error *e)
+{
+    f->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+                            : open(f->path, O_WRONLY | O_CLOEXEC);
+    if (f->fd >= 0)
+        return DPF_OK;
+    enum dpf_status status = dpf_fail_errno(e, "cannot write '%s'", f->path);
+    dpf_outfile_abort(f);
+    return status;
 }
 
 enum dpf_status dpf_outfile_open(struct dpf_outfile *f, const char *path,
                                  struct dpf_error *e)
 {
     struct stat s;
+    int descriptor = named_descriptor(path);
     bool exists = stat(path, &s) == 0;
+    bool direct = descriptor >= 0 || (exists && !S_ISREG(s.st_mode));
     *f = (struct dpf_outfile){.fd = -1};
-    f->path = exists ? realpath(path, NULL) : dpf_strdup(path); /* through links */
+    f->path = direct ? dpf_strdup(path) : resolve(path);
     if (!f->path)
         return dpf_fail_memory(e);
-    if (exists && S_ISDIR(s.st_mode)) {
+    if (direct && descriptor < 0 && S_ISDIR(s.st_mode)) {
         dpf_outfile_abort(f);
         return dpf_fail(e, DPF_SYSTEM, "cannot write '%s': it is a folder", path);
     }
-    if (exists && !S_ISREG(s.st_mode)) { /* a pipe or device is written as it is */
-        f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
-        if (f->fd >= 0)
-            return DPF_OK;
+    if (direct)
+        return open_directly(f, descriptor, e);
+    if (exists && access(f->path, W_OK) != 0) { /* a rename would not ask */
+        enum dpf_status status = dpf_fail_errno(e, "cannot write '%s'", path);
         dpf_outfile_abort(f);
-        return dpf_fail_errno(e, "cannot write '%s'", path);
+        return status;
     }
     char *part = dpf_format("%s" DPF_PART_SUFFIX, f->path);
     enum dpf_status status = part ? open_part(part, &f->fd, e) : dpf_fail_memory(e);
@@ -71,6 +121,8 @@ enum dpf_status dpf_outfile_open(struct dpf_outfile *f, const char *path,
         dpf_outfile_abort(f);
         return status;
     }
+    if (exists) /* who could not read the old file cannot read the new one */
+        (void)!fchmod(f->fd, s.st_mode & 0777);
     f->part = part;
     dpf_cleanup_register(f->part);
     return DPF_OK;
@@ -103,7 +155,7 @@ void dpf_outfile_abort(struct dpf_outfile *f)
         unlink(f->part);
         dpf_cleanup_forget(f->part);
     }
-    if (f->fd >= 0)
+    if (f->path && f->fd >= 0) /* a zeroed one holds nothing, least of all descriptor 0 */
         close(f->fd);
     free(f->part);
     free(f->path);

@@ -23,8 +23,7 @@ enum dpf_status dpf_outfile_open(struct dpf_outfile *f, const char *path,
                                  struct dpf_error *e);
 /* fsync, close, rename. On failure the temporary file is gone. */
 enum dpf_status dpf_outfile_commit(struct dpf_outfile *f, struct dpf_error *e);
-/* Close and remove the temporary file. Safe after commit, and with fd -1 and the rest 0.
- */
+/* Close and remove the temporary file. Safe after commit and on a zeroed struct. */
 void dpf_outfile_abort(struct dpf_outfile *f);
 
 /* The whole of `data` to `path`, atomically. */

@@ -86,6 +86,17 @@ void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size)
     dpf_text_add(t, "\"");
 }
 
+void dpf_text_add_quoted(struct dpf_text *t, const char *word)
+{
+    dpf_text_add(t, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            dpf_text_add(t, "'\\''");
+        else
+            dpf_text_addn(t, word, 1);
+    dpf_text_add(t, "'");
+}
+
 void dpf_text_add_real(struct dpf_text *t, double value)
 {
     if (!isfinite(value)) {

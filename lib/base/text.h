@@ -20,6 +20,8 @@ void dpf_text_addf(struct dpf_text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
 void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size);
+/* A word as a shell reads it back: in single quotes. */
+void dpf_text_add_quoted(struct dpf_text *t, const char *word);
 /* The shortest decimal that reads back as the same double; "null" if not finite. */
 void dpf_text_add_real(struct dpf_text *t, double value);
 /* The text, never NULL. Owned by t. */

@@ -14,7 +14,6 @@
 #include "data/nifti.h"
 #include "data/npy.h"
 #include "data/synth.h"
-#include "options/options.h"
 
 #include "base/banned.h"
 
@@ -39,13 +38,14 @@ static const struct data_set {
     {"synth-tumour", SET_TUMOUR, 40, 8},
 };
 
-const char *dpf_catalog_help(void)
-{
-    return "data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist, cifar-10 "
-           "(datasets/fetch gets them), synth-digits, synth-census, synth-tumour "
-           "(generated); each with :train or :test (digits also :all). Files: idx, "
-           "CIFAR-10 binary, CSV, .npy, .npz, .nii, also as .gz or .xz.";
-}
+const char *const dpf_catalog_words[] = {"digits:train",       "digits:test",
+                                         "digits:all",         "mnist:train",
+                                         "mnist:test",         "fashion-mnist:train",
+                                         "fashion-mnist:test", "cifar-10:train",
+                                         "cifar-10:test",      "synth-digits:train",
+                                         "synth-digits:test",  "synth-census:train",
+                                         "synth-census:test",  "synth-tumour:train",
+                                         "synth-tumour:test",  NULL};
 
 /* ------------------------------------------------------------- files of data sets */
 
@@ -92,19 +92,44 @@ static void list_places(const char *data_dir, char *places[PLACES])
     free(program);
 }
 
-/* All files of a set come from one place, the first that has a folder of its name. */
-static char *find_file(const char *data_dir, const char *set, const char *name)
+/* Every file name that a set may have, ended by NULL. */
+static const char *const *set_files(enum set_kind kind)
+{
+    static const char *const idx[] = {"train-images-idx3-ubyte",
+                                      "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                      "t10k-labels-idx1-ubyte", NULL};
+    static const char *const cifar[] = {"data_batch_1.bin",
+                                        "data_batch_2.bin",
+                                        "data_batch_3.bin",
+                                        "data_batch_4.bin",
+                                        "data_batch_5.bin",
+                                        "test_batch.bin",
+                                        NULL};
+    return kind == SET_IDX ? idx : cifar;
+}
+
+static bool place_has_any(const char *place, const struct data_set *set)
+{
+    for (const char *const *name = set_files(set->kind); *name; name++) {
+        char *path = find_in(place, set->name, *name);
+        free(path);
+        if (path)
+            return true;
+    }
+    return false;
+}
+
+/* All files of a set come from one place, the first that has any of them. */
+static char *find_file(const char *data_dir, const struct data_set *set, const char *name)
 {
     char *places[PLACES], *found = NULL;
     bool decided = false;
     list_places(data_dir, places);
     for (int i = 0; i < PLACES; i++) {
-        char *folder = places[i] && !decided ? dpf_path_join(places[i], set) : NULL;
-        if (folder && dpf_is_dir(folder)) {
-            found = find_in(places[i], set, name);
+        if (!decided && places[i] && place_has_any(places[i], set)) {
+            found = find_in(places[i], set->name, name);
             decided = true;
         }
-        free(folder);
         free(places[i]);
     }
     return found;
@@ -113,8 +138,9 @@ static char *find_file(const char *data_dir, const char *set, const char *name)
 static enum dpf_status missing(const char *set, struct dpf_error *e)
 {
     return dpf_fail(e, DPF_UNAVAILABLE,
-                    "data set '%s' is not on this machine: run 'datasets/fetch %s', or "
-                    "say where it is with --data-dir or $DPFLOW_DATA",
+                    "data set '%s' is not on this machine, or not whole: run "
+                    "'datasets/fetch %s', or say where it is with --data-dir or "
+                    "$DPFLOW_DATA",
                     set, set);
 }
 
@@ -130,7 +156,7 @@ static enum dpf_status list_files(const struct data_set *set, const char *data_d
         for (int i = 0; i < 2; i++) {
             char name[64];
             snprintf(name, sizeof name, "%s-%s", stem, parts[i]);
-            if (!(l->paths[l->count] = find_file(data_dir, set->name, name)))
+            if (!(l->paths[l->count] = find_file(data_dir, set, name)))
                 return missing(set->name, e);
             l->count++;
         }
@@ -139,7 +165,7 @@ static enum dpf_status list_files(const struct data_set *set, const char *data_d
             char name[64];
             snprintf(name, sizeof name, train ? "data_batch_%d.bin" : "test_batch.bin",
                      i);
-            if ((l->paths[l->count] = find_file(data_dir, set->name, name)))
+            if ((l->paths[l->count] = find_file(data_dir, set, name)))
                 l->count++;
         }
         if (l->count == 0)
@@ -190,42 +216,57 @@ static const struct data_set *find_set(const char *name, bool *train, bool *test
     return NULL;
 }
 
-/* Options that mean nothing for what is loaded are mistakes. */
+/* Options that mean nothing for what is loaded are mistakes. `list` ends with NULL. */
+static enum dpf_status refuse_options(const struct dpf_load_request *q,
+                                      const char *const *list, const char *what,
+                                      struct dpf_error *e)
+{
+    for (; *list; list++)
+        if (q->given && dpf_option_given(q->given, *list))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to '%s'", *list,
+                            what);
+    return DPF_OK;
+}
+
 static enum dpf_status check_set_options(const struct dpf_load_request *q,
                                          const struct data_set *set, struct dpf_error *e)
 {
+    static const char *const files[] = {"labels", "columns", "classes", NULL};
+    static const char *const generators[] = {"count", "seed", NULL};
+    static const char *const volumes[] = {"side", "channels", NULL};
+    static const char *const stored[] = {"data-dir", NULL};
+    static const char *const partial[] = {"partial", NULL};
     bool generated =
         set->kind == SET_DRAWN || set->kind == SET_CENSUS || set->kind == SET_TUMOUR;
-    const char *wrong = !generated && q->count                   ? "count"
-                        : !generated && q->seed                  ? "seed"
-                        : set->kind != SET_TUMOUR && q->side     ? "side"
-                        : set->kind != SET_TUMOUR && q->channels ? "channels"
-                        : q->label_count                         ? "labels"
-                        : q->columns                             ? "columns"
-                        : q->classes                             ? "classes"
-                                                                 : NULL;
-    return wrong ? dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to '%s'", wrong,
-                            set->name)
-                 : DPF_OK;
+    enum dpf_status status = refuse_options(q, files, set->name, e);
+    if (status == DPF_OK && !generated)
+        status = refuse_options(q, generators, set->name, e);
+    if (status == DPF_OK && set->kind != SET_TUMOUR)
+        status = refuse_options(q, volumes, set->name, e);
+    if (status == DPF_OK && (generated || set->kind == SET_DIGITS))
+        status = refuse_options(q, stored, set->name, e);
+    if (status == DPF_OK && set->kind != SET_CIFAR)
+        status = refuse_options(q, partial, set->name, e);
+    return status;
 }
 
 static enum dpf_status check_file_options(const struct dpf_load_request *q,
                                           const char *format, struct dpf_error *e)
 {
+    static const char *const sets[] = {"count",   "seed",     "side", "channels",
+                                       "partial", "data-dir", NULL};
+    static const char *const labels[] = {"labels", NULL}, *const classes[] = {"classes",
+                                                                              NULL};
+    static const char *const columns[] = {"columns", NULL};
     bool idx = strcmp(format, "idx") == 0, nifti = strcmp(format, "nifti") == 0;
-    bool csv = strcmp(format, "csv") == 0, npy = strcmp(format, "npy") == 0;
-    const char *wrong = q->count                               ? "count"
-                        : q->seed                              ? "seed"
-                        : q->side                              ? "side"
-                        : q->channels                          ? "channels"
-                        : q->partial                           ? "partial"
-                        : q->label_count && !idx && !nifti     ? "labels"
-                        : q->columns && !csv                   ? "columns"
-                        : q->classes && !idx && !nifti && !npy ? "classes"
-                                                               : NULL;
-    return wrong ? dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to format %s",
-                            wrong, format)
-                 : DPF_OK;
+    enum dpf_status status = refuse_options(q, sets, format, e);
+    if (status == DPF_OK && !idx && !nifti)
+        status = refuse_options(q, labels, format, e);
+    if (status == DPF_OK && strcmp(format, "csv") != 0)
+        status = refuse_options(q, columns, format, e);
+    if (status == DPF_OK && !idx && !nifti && strcmp(format, "npy") != 0)
+        status = refuse_options(q, classes, format, e);
+    return status;
 }
 
 static enum dpf_status open_set(const struct dpf_load_request *q,

@@ -9,9 +9,11 @@
 #include "base/status.h"
 #include "data/columns.h"
 #include "data/source.h"
+#include "options/options.h"
 
 struct dpf_load_request {
-    const char *const *names; /* one data set "NAME[:SPLIT]", or paths */
+    const struct dpf_parsed *given; /* to refuse options that do not apply; or NULL */
+    const char *const *names;       /* one data set "NAME[:SPLIT]", or paths */
     size_t name_count;
     const char *data_dir;      /* or NULL */
     bool partial;              /* a named set may lack files */
@@ -30,8 +32,9 @@ enum dpf_status dpf_catalog_open(const struct dpf_load_request *request,
 /* Add the content of every file that dpf_catalog_open() would read. */
 enum dpf_status dpf_catalog_fingerprint(const struct dpf_load_request *request,
                                         struct dpf_fingerprint *f, struct dpf_error *e);
-/* One line a data set, for help. */
-const char *dpf_catalog_help(void);
+/* What `load` can be asked for, "digits:train" and so on, ended by NULL: for completion.
+ */
+extern const char *const dpf_catalog_words[];
 
 /* UCI optical digits, embedded in the program (datasets/digits.md). */
 enum dpf_status dpf_digits_open(bool train, bool test, struct dpf_source **take,

@@ -46,8 +46,7 @@ enum dpf_status dpf_scale_from_bounds(struct dpf_scale *s, const double *lo,
         s->in_hi[i] = (float)hi[i];
         if (!isfinite(s->in_lo[i]) || !isfinite(s->in_hi[i]) || !isfinite(s->factor[i])) {
             dpf_scale_release(s);
-            return dpf_fail(e, DPF_USAGE, "bounds [%g, %g] do not fit single precision",
-                            lo[i], hi[i]);
+            return dpf_fail(e, DPF_USAGE, "bounds do not fit single precision");
         }
     }
     return DPF_OK;

@@ -96,12 +96,12 @@ double dpf_summary_deviation(const struct dpf_summary *s)
 void dpf_summary_histogram(const struct dpf_summary *s, uint64_t *bars, int columns)
 {
     memset(bars, 0, (size_t)columns * sizeof *bars);
-    double span = s->hi - s->lo;
+    double span = s->hi / 2 - s->lo / 2; /* halves: the difference may overflow */
     for (int i = 0; i < DPF_SUMMARY_BINS; i++) {
         if (!s->bins[i])
             continue;
         double middle = s->start + (i + 0.5) * s->width;
-        double place = span > 0 ? (middle / span - s->lo / span) * columns : 0;
+        double place = span > 0 ? (middle / 2 - s->lo / 2) / span * columns : 0;
         place = fmin(fmax(place, 0), columns - 1); /* a NaN becomes 0 */
         bars[(int)place] += s->bins[i];
     }

@@ -17,31 +17,20 @@
 
 #include "base/banned.h"
 
-static void add_quoted(struct dpf_text *t, const char *word)
-{
-    dpf_text_add(t, "'");
-    for (; *word; word++)
-        if (*word == '\'')
-            dpf_text_add(t, "'\\''");
-        else
-            dpf_text_addn(t, word, 1);
-    dpf_text_add(t, "'");
-}
-
 /* App files know no quoting, so each stage gets a small script that holds its words. */
 static enum dpf_status write_script(const struct dpf_plan_process *p, const char *path,
                                     struct dpf_error *e)
 {
     struct dpf_text t = {0};
     dpf_text_add(&t, "DPFLOW_TRANSPORT=mpi DPFLOW_STATUS=");
-    add_quoted(&t, p->status_path);
+    dpf_text_add_quoted(&t, p->status_path);
     dpf_text_add(&t, "\nexport DPFLOW_TRANSPORT DPFLOW_STATUS\nexec");
     for (size_t i = 0; i < p->argc; i++) {
         dpf_text_add(&t, " ");
-        add_quoted(&t, p->argv[i]);
+        dpf_text_add_quoted(&t, p->argv[i]);
     }
     dpf_text_add(&t, " 2>>");
-    add_quoted(&t, p->log_path);
+    dpf_text_add_quoted(&t, p->log_path);
     dpf_text_add(&t, " </dev/null\n");
     enum dpf_status status =
         t.failed ? dpf_fail_memory(e) : dpf_write_file(path, t.data, t.size, e);

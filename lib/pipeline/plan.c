@@ -193,7 +193,8 @@ static char *file_name(const struct dpf_statement *s, const char *end)
                       end);
 }
 
-static enum dpf_status place_streams(struct dpf_plan *plan, struct dpf_error *e)
+static enum dpf_status place_streams(struct dpf_plan *plan, bool fresh,
+                                     struct dpf_error *e)
 {
     for (size_t i = 0; i < plan->pipeline->count; i++) {
         const struct dpf_statement *s = &plan->pipeline->statements[i];
@@ -205,7 +206,7 @@ static enum dpf_status place_streams(struct dpf_plan *plan, struct dpf_error *e)
         free(name);
         if (!ps->stored || !ps->path)
             return dpf_fail_memory(e);
-        ps->reused = !ps->side_effects && dpf_is_file(ps->stored);
+        ps->reused = !fresh && !ps->side_effects && dpf_is_file(ps->stored);
         for (size_t k = 0; k < i && !ps->reused; k++)
             if (strcmp(plan->streams[k].key, ps->key) == 0)
                 ps->reused = ps->twin = plan->streams[k].has_twin = true;
@@ -478,7 +479,8 @@ static char *absolute(const char *path)
 
 enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *pipeline,
                               enum dpf_plumbing plumbing, const char *run_dir,
-                              const char *store, bool dry_run, struct dpf_error *e)
+                              const char *store, enum dpf_plan_mode mode,
+                              struct dpf_error *e)
 {
     *plan = (struct dpf_plan){.pipeline = pipeline, .plumbing = plumbing};
     plan->run_dir = absolute(run_dir);
@@ -491,10 +493,10 @@ enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *
     raise_descriptor_limit();
     for (size_t i = 0; status == DPF_OK && i < pipeline->count; i++)
         status = fingerprint_statement(plan, i, e);
-    if (status == DPF_OK && !dry_run)
+    if (status == DPF_OK && mode == DPF_PLAN_REAL)
         status = make_folders(plan, e);
     if (status == DPF_OK)
-        status = place_streams(plan, e);
+        status = place_streams(plan, mode == DPF_PLAN_DRY_FRESH, e);
     if (status == DPF_OK)
         status = choose_direct(plan, e);
     if (status == DPF_OK)
@@ -519,11 +521,18 @@ enum dpf_status dpf_plan_verify(struct dpf_plan *plan, struct dpf_error *e)
                               plan->pipeline->file, plan->pipeline->statements[i].line,
                               plan->pipeline->statements[i].label);
         if (status != DPF_OK) {
-            unlink(s->stored);
+            dpf_plan_discard(plan);
             return status;
         }
     }
     return DPF_OK;
+}
+
+void dpf_plan_discard(const struct dpf_plan *plan)
+{
+    for (size_t i = 0; i < plan->pipeline->count; i++)
+        if (!plan->streams[i].reused)
+            unlink(plan->streams[i].stored);
 }
 
 static void close_fd(int fd)

@@ -52,16 +52,25 @@ struct dpf_plan {
     unsigned edge_count;
 };
 
+enum dpf_plan_mode {
+    DPF_PLAN_REAL,
+    DPF_PLAN_DRY,       /* only to be looked at */
+    DPF_PLAN_DRY_FRESH, /* likewise, as if the store were empty */
+};
+
 /* Work everything out; nothing is started. `store` is shared by the points of a sweep.
- * `dry_run`: make no folders. A stage that refuses its arguments says so here, with the
+ * A dry plan makes no folders. A stage that refuses its arguments says so here, with the
  * line of the pipeline file. */
 enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *pipeline,
                               enum dpf_plumbing plumbing, const char *run_dir,
-                              const char *store, bool dry_run, struct dpf_error *e);
+                              const char *store, enum dpf_plan_mode mode,
+                              struct dpf_error *e);
 /* After a run: fail if a file that a stage reads has changed since the plan was made, for
- * then nobody knows what the stream was made of. It is removed from the store. */
+ * then nobody knows what streams were made of. All of this run leave the store. */
 enum dpf_status dpf_plan_verify(struct dpf_plan *plan, struct dpf_error *e);
-/* Close what is left open and remove the work folder. */
+/* Remove what this run has made from the store. */
+void dpf_plan_discard(const struct dpf_plan *plan);
+/* Close what is left open and remove the sockets; logs stay in the work folder. */
 void dpf_plan_release(struct dpf_plan *plan);
 /* "first-look.pipe:4: 'bits': normalize" for messages. heap. */
 char *dpf_plan_process_name(const struct dpf_plan *plan,

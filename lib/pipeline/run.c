@@ -95,9 +95,7 @@ static void remove_parts(const struct dpf_plan *plan)
 static void clear_store(const struct dpf_plan *plan)
 {
     remove_parts(plan);
-    for (size_t i = 0; i < plan->pipeline->count; i++)
-        if (!plan->streams[i].reused)
-            unlink(plan->streams[i].stored);
+    dpf_plan_discard(plan);
 }
 
 /* Link the stored file under the stream's name, replacing an older one at once. */
@@ -182,6 +180,7 @@ enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options
                              struct dpf_error *e)
 {
     struct dpf_board board;
+    struct dpf_error ignored;
     enum dpf_status status = dpf_board_open(&board, plan, options->quiet, e);
     if (status != DPF_OK)
         return status;
@@ -195,6 +194,10 @@ enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options
         show_notices(plan);
     if (status == DPF_OK)
         status = dpf_plan_verify(plan, e);
+    else if (dpf_stop_requested())
+        dpf_plan_discard(plan);
+    else /* what was finished can be reused, if its inputs are what they were */
+        dpf_plan_verify(plan, &ignored);
     if (status == DPF_OK)
         status = give_names(plan, e);
     else

@@ -1,5 +1,6 @@
 #include "pipeline/sweep.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +71,23 @@ static void show(const struct dpf_sweep *sweep, const struct dpf_plan *plan,
     }
 }
 
+/* Words that a shell would not take apart stay as they are. */
 static void show_plan(const struct dpf_sweep *sweep, const struct dpf_plan *plan)
 {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-+=.,:/@%";
     for (size_t i = 0; i < plan->process_count; i++) {
-        for (size_t k = 0; k < plan->processes[i].argc; k++)
-            fprintf(sweep->out, "%s%s", k ? " " : "", plan->processes[i].argv[k]);
-        fprintf(sweep->out, "\n");
+        struct dpf_text line = {0};
+        for (size_t k = 0; k < plan->processes[i].argc; k++) {
+            const char *word = plan->processes[i].argv[k];
+            dpf_text_add(&line, k ? " " : "");
+            if (*word && word[strspn(word, plain)] == '\0')
+                dpf_text_add(&line, word);
+            else
+                dpf_text_add_quoted(&line, word);
+        }
+        fprintf(sweep->out, "%s\n", dpf_text_get(&line));
+        dpf_text_release(&line);
     }
 }
 
@@ -90,8 +102,10 @@ static enum dpf_status run_point(const struct dpf_sweep *sweep, const char *text
         &pipeline, text, size, dpf_path_base(sweep->file), dir, settings, count, e);
     if (status != DPF_OK)
         return status;
-    status =
-        dpf_plan_make(&plan, &pipeline, sweep->plumbing, dir, store, sweep->dry_run, e);
+    status = dpf_plan_make(
+        &plan, &pipeline, sweep->plumbing, dir, store,
+        sweep->dry_run ? sweep->fresh ? DPF_PLAN_DRY_FRESH : DPF_PLAN_DRY : DPF_PLAN_REAL,
+        e);
     if (status == DPF_OK && sweep->dry_run)
         show_plan(sweep, &plan);
     else if (status == DPF_OK) {
@@ -174,7 +188,7 @@ static enum dpf_status lock_dir(const char *dir, int *lock, struct dpf_error *e)
     *lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
     if (*lock < 0)
         status = dpf_fail_errno(e, "cannot create '%s'", path ? path : dir);
-    else if (flock(*lock, LOCK_EX | LOCK_NB) != 0)
+    else if (flock(*lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         status = dpf_fail(e, DPF_SYSTEM, "another run is using '%s'", dir);
     free(path);
     return status;

@@ -7,8 +7,8 @@
 #include "base/banned.h"
 
 static const char exit_statuses[] =
-    "0 ok, 1 system, 2 usage, 3 bad or truncated stream, 4 privacy refused, 5 backend "
-    "unavailable";
+    "0 ok, 1 system, 2 usage, 3 bad or truncated stream, 4 privacy refused, 5 backend or "
+    "data unavailable";
 
 void dpf_stage_help(const struct dpf_stage_info *info, const struct dpf_option *common,
                     struct dpf_text *out)

@@ -100,6 +100,25 @@ static const struct dpf_option common_options[] = {
 
 static const struct dpf_option no_options[] = {DPF_OPT_END};
 
+/* The common options that mean something to a kind of stage: who reads no stream has no
+ * --input, who neither reads nor writes one has nothing of the network either. */
+static const struct dpf_option *options_for(enum dpf_stage_kind kind)
+{
+    static const char *const streams[] = {"input",    "output",    "key",
+                                          "peer-key", "cleartext", "wait"};
+    static struct dpf_option chosen[sizeof common_options / sizeof *common_options];
+    size_t leave_out = kind == DPF_PROGRAM ? 6 : kind == DPF_SOURCE ? 1 : 0, count = 0;
+    for (const struct dpf_option *o = common_options; o->kind != DPF_KIND_END; o++) {
+        bool kept = true;
+        for (size_t i = 0; i < leave_out; i++)
+            kept = kept && strcmp(o->name, streams[i]) != 0;
+        if (kept)
+            chosen[count++] = *o;
+    }
+    chosen[count] = (struct dpf_option)DPF_OPT_END;
+    return chosen;
+}
+
 static void print_notice(void *context, const char *line)
 {
     const struct dpf_stage *s = context;
@@ -329,6 +348,9 @@ static enum dpf_status run_sink(struct dpf_stage *s, struct dpf_error *e)
     bool to_file = common.outputs.count == 1 && strcmp(common.outputs.items[0], "-") != 0;
     if (common.outputs.count > 1)
         status = dpf_fail(e, DPF_USAGE, "text goes to one --output");
+    if (status == DPF_OK && to_file && dpf_endpoint_has_scheme(common.outputs.items[0]))
+        status = dpf_fail(e, DPF_USAGE, "text goes to a file, not to '%s'",
+                          common.outputs.items[0]);
     if (!to_file)
         s->text = stdout;
     if (status == DPF_OK && to_file) {
@@ -406,13 +428,6 @@ static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
 static enum dpf_status check_arguments(struct dpf_stage *s, struct dpf_error *e)
 {
     const struct dpf_stage_info *info = s->info;
-    if ((info->kind == DPF_SOURCE || info->kind == DPF_PROGRAM) && common.inputs.count)
-        return dpf_fail(e, DPF_USAGE, "'--input' does not apply: no stream is read");
-    if (info->kind == DPF_PROGRAM &&
-        (common.outputs.count || common.key || common.peer_keys.count))
-        return dpf_fail(e, DPF_USAGE,
-                        "'--output', '--key' and '--peer-key' do not apply: "
-                        "no stream is written");
     if (s->argument_count > info->max_arguments)
         return dpf_fail(e, DPF_USAGE, "unexpected argument '%s'",
                         s->arguments[info->max_arguments]);
@@ -443,23 +458,28 @@ static enum dpf_status run(struct dpf_stage *s, struct dpf_error *e)
 }
 
 /* --help and its like: true if one was asked for. */
-static bool answer(const struct dpf_stage_info *info)
+static bool answer(const struct dpf_stage_info *info, struct dpf_error *e)
 {
     struct dpf_text out = {0};
+    const struct dpf_option *shared = options_for(info->kind);
     if (common.help) {
-        dpf_stage_help(info, common_options, &out);
+        dpf_stage_help(info, shared, &out);
     } else if (common.version) {
         dpf_text_addf(&out, "dpflow %s %s\n", info->name, DPF_VERSION);
     } else if (common.man) {
-        dpf_stage_man(info, common_options, &out);
+        dpf_stage_man(info, shared, &out);
     } else if (common.completion) {
         dpf_options_completion(info->options ? info->options : no_options, &out);
-        dpf_options_completion(common_options, &out);
+        dpf_options_completion(shared, &out);
+        for (const char *const *w = info->argument_words; w && *w; w++)
+            dpf_text_addf(&out, "%s\tword\t\n", *w);
     } else {
         return false;
     }
     fputs(dpf_text_get(&out), stdout);
     dpf_text_release(&out);
+    if (fflush(stdout) != 0)
+        dpf_fail_errno(e, "cannot write 'standard output'");
     return true;
 }
 
@@ -491,7 +511,7 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
     struct dpf_stage s = {.info = info};
     struct dpf_error e = {.status = DPF_OK};
     const struct dpf_option *tables[] = {info->options ? info->options : no_options,
-                                         common_options, NULL};
+                                         options_for(info->kind), NULL};
     dpf_standard_fds_guard();
     dpf_signals_install();
     dpf_log_set_sink(print_notice, &s);
@@ -499,7 +519,7 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
     e.status = dpf_options_parse(tables, argc, argv, &s.parsed, &e);
     s.arguments = s.parsed.args;
     s.argument_count = s.parsed.arg_count;
-    if (e.status == DPF_OK && !answer(info)) {
+    if (e.status == DPF_OK && !answer(info, &e)) {
         e.status = check_arguments(&s, &e);
         if (e.status == DPF_OK && common.fingerprint &&
             (common.inputs.count || common.outputs.count))

@@ -23,9 +23,10 @@ struct dpf_stage_info {
     const char *name;
     const char *summary; /* as in stages.list */
     const char *reads, *writes, *privacy;
-    const char *example;   /* a shell line that a test runs */
-    const char *detail;    /* further paragraphs of help, or NULL */
-    const char *arguments; /* "DATASET", or NULL */
+    const char *example;               /* a shell line that a test runs */
+    const char *detail;                /* further paragraphs of help, or NULL */
+    const char *arguments;             /* "DATASET", or NULL */
+    const char *const *argument_words; /* what completion offers for them, or NULL */
     size_t min_arguments, max_arguments;
     enum dpf_stage_kind kind;
     const struct dpf_option *options;

@@ -66,6 +66,14 @@ const struct dpf_plugin *dpf_plugin_loaded(void)
     return loaded;
 }
 
+bool dpf_endpoint_has_scheme(const char *endpoint)
+{
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
+        if (dpf_starts_with(endpoint, transports[i]->prefix))
+            return true;
+    return dpf_starts_with(endpoint, "mpi:") || strstr(endpoint, "://");
+}
+
 enum dpf_status dpf_channel_open(const char *endpoint, enum dpf_direction direction,
                                  const struct dpf_endpoint_options *options,
                                  struct dpf_channel **take_channel, struct dpf_error *e)

@@ -39,6 +39,9 @@ enum dpf_status dpf_channel_open(const char *endpoint, enum dpf_direction direct
                                  const struct dpf_endpoint_options *options,
                                  struct dpf_channel **take_channel, struct dpf_error *e);
 
+/* Whether an endpoint is something else than a path or `-`. */
+bool dpf_endpoint_has_scheme(const char *endpoint);
+
 extern const struct dpf_transport dpf_transport_fd;     /* - and fd:N */
 extern const struct dpf_transport dpf_transport_file;   /* paths */
 extern const struct dpf_transport dpf_transport_follow; /* follow:PATH */

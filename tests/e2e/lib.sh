@@ -25,6 +25,8 @@ fails() {
         echo "more than one line:"; cat err.txt; return 1
     fi
 }
+# `! command` in the middle of a script does not count for bash -e: this does.
+not() { if "$@"; then echo "this should have failed: $*"; return 1; fi; }
 says() { grep -Eq -- "$1" "$2" || { echo "'$2' lacks '$1':"; cat "$2"; return 1; }; }
 # Bytes of a file changed in place by a perl expression on $_.
 mangle() { perl -0777 -pi -e "$2" "$1"; }

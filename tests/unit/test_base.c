@@ -300,7 +300,8 @@ static void test_outfile(void)
     struct dpf_error e = {0};
     folder_begin();
     const char *path = in_folder("out"), *part = in_folder("out.part");
-    dpf_outfile_abort(&f); /* a zeroed one is nothing */
+    dpf_outfile_abort(&f); /* a zeroed one is nothing: descriptor 0 stays open */
+    CU_ASSERT(fcntl(0, F_GETFD) >= 0);
     CU_ASSERT_FATAL(dpf_outfile_open(&f, path, &e) == DPF_OK);
     CU_ASSERT(dpf_write_all(f.fd, "new", 3) && there(part) && !there(path));
     dpf_outfile_abort(&f);

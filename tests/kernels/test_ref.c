@@ -429,6 +429,108 @@ static void test_normalisation_gradients(void)
     finish();
 }
 
+/* ------------------------------------------------------------- scaling and copying */
+
+static void min_max_forward(const struct check *c)
+{
+    k->min_max_forward(c->n, (int64_t)c->y_count / c->n, c->x, c->y);
+}
+
+struct blocks {
+    int64_t in[DPF_SPACE], factor[DPF_SPACE];
+};
+
+static void upsample_forward(const struct check *c)
+{
+    const struct blocks *b = c->shape;
+    k->upsample_forward(c->n, b->in, b->factor, c->x, c->y);
+}
+
+static void test_min_max(void)
+{
+    start();
+    enum { N = 3, COUNT = 7 };
+    struct check c = {.forward = min_max_forward, .n = N, .y_count = N * COUNT};
+    c.x = noise(N * COUNT), c.y = buffer(N * COUNT), c.dy = noise(N * COUNT);
+    double *dx = buffer(N * COUNT);
+    k->min_max_backward(N, COUNT, c.x, c.dy, dx);
+    compare(&c, c.x, dx, N * COUNT);
+    double lowest = 1, highest = 0;
+    min_max_forward(&c);
+    for (int i = 0; i < N * COUNT; i++) {
+        lowest = fmin(lowest, c.y[i]);
+        highest = fmax(highest, c.y[i]);
+    }
+    CU_ASSERT(lowest == 0 && highest == 1);
+    const double same[3] = {4, 4, 4};
+    double y[3] = {1, 1, 1}, d[3] = {1, 1, 1};
+    k->min_max_forward(1, 3, same, y);
+    k->min_max_backward(1, 3, same, same, d);
+    CU_ASSERT(y[0] == 0 && y[2] == 0 && d[0] == 0 && d[2] == 0);
+    finish();
+}
+
+static void test_upsample(void)
+{
+    start();
+    static const struct blocks cases[] = {
+        {{1, 2, 3}, {1, 2, 2}}, {{2, 1, 3}, {3, 1, 2}}, {{1, 1, 1}, {2, 2, 2}}};
+    for (size_t i = 0; i < 3; i++) {
+        size_t xs = 2 * box(cases[i].in), ys = xs * box(cases[i].factor);
+        struct check c = {.forward = upsample_forward, .shape = &cases[i], .n = 2};
+        c.y_count = ys, c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
+        double *dx = buffer(xs);
+        k->upsample_backward(2, cases[i].in, cases[i].factor, c.dy, dx);
+        compare(&c, c.x, dx, xs);
+    }
+    /* 1 2 becomes 1 1 2 2 in two rows */
+    const double x[2] = {1, 2}, want[8] = {1, 1, 2, 2, 1, 1, 2, 2};
+    double y[8];
+    k->upsample_forward(1, (int64_t[]){1, 1, 2}, (int64_t[]){1, 2, 2}, x, y);
+    CU_ASSERT(memcmp(y, want, sizeof y) == 0);
+    finish();
+}
+
+static void test_dropout(void)
+{
+    start();
+    enum { COUNT = 20000 };
+    double *x = buffer(COUNT), *y = buffer(COUNT), *again = buffer(COUNT);
+    double *other = buffer(COUNT);
+    for (int i = 0; i < COUNT; i++)
+        x[i] = 1;
+    k->dropout(COUNT, 0.3, 5, 1, x, y);
+    k->dropout(COUNT, 0.3, 5, 1, x, again);
+    k->dropout(COUNT, 0.3, 5, 2, x, other);
+    int left = 0, wrong = 0, differ = 0;
+    for (int i = 0; i < COUNT; i++) {
+        left += y[i] != 0;
+        wrong += y[i] != 0 && fabs(y[i] - 1 / 0.7) > 1e-12;
+        differ += y[i] != other[i];
+    }
+    CU_ASSERT(wrong == 0 && memcmp(y, again, COUNT * sizeof *y) == 0 &&
+              differ > COUNT / 4);
+    /* within 4.9 standard deviations: alpha 1e-6 */
+    CU_ASSERT(fabs(left - 0.7 * COUNT) < 4.9 * sqrt(COUNT * 0.21));
+    finish();
+}
+
+static void test_bias_and_copies(void)
+{
+    const double b[2] = {10, 20}, x[4] = {1, 2, 3, 4};
+    double y[12] = {0}, db[2] = {1, 1}, joined[6] = {0};
+    k->add_bias(2, 2, 3, b, y);
+    CU_ASSERT(y[0] == 10 && y[2] == 10 && y[3] == 20 && y[6] == 10 && y[11] == 20);
+    k->sum_bias(2, 2, 3, y, db);
+    CU_ASSERT(db[0] == 61 && db[1] == 121);
+    k->add(12, y, y);
+    CU_ASSERT(y[0] == 20 && y[11] == 40);
+    /* rows of two into rows of three, behind the first */
+    k->copy_columns(2, 2, x, 2, joined + 1, 3);
+    CU_ASSERT(joined[0] == 0 && joined[1] == 1 && joined[2] == 2 && joined[3] == 0 &&
+              joined[4] == 3 && joined[5] == 4);
+}
+
 /* The single-precision table is the same source: it must agree to its precision. */
 static void test_single_precision(void)
 {
@@ -471,6 +573,10 @@ const struct dpf_test dpf_tests[] = {
     {"packed bits are the numbers 0 and 1", test_packed_bits},
     {"functions: gradients by finite differences", test_function_gradients},
     {"normalisations: gradients by finite differences", test_normalisation_gradients},
+    {"min-max: gradient, range, constant records", test_min_max},
+    {"upsampling: gradient and blocks", test_upsample},
+    {"dropout: reproducible, at its rate", test_dropout},
+    {"bias, sums and joined channels", test_bias_and_copies},
     {"single precision agrees", test_single_precision},
     {0},
 };

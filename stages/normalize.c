@@ -72,25 +72,17 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 /* The scale that the options name, or none (zscore, fit, ball alone). */
 static enum dpf_status choose_scale(const struct dpf_field *f, struct dpf_error *e)
 {
-    if (opt.unit.given)
-        return dpf_scale_from_bounds(&scaling.scale, &opt.unit.lo, &opt.unit.hi, 1,
-                                     opt.both_signs, e);
-    if (opt.declared && !f->bounds.count)
-        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' declares no bounds", f->name);
-    if (opt.declared)
-        return dpf_scale_from_bounds(&scaling.scale, f->bounds.lo, f->bounds.hi,
-                                     f->bounds.count, opt.both_signs, e);
-    if (opt.bounds) {
-        struct dpf_bounds b;
-        enum dpf_status status =
-            dpf_bounds_read(opt.bounds, dpf_shape_elements(&f->shape), &b, e);
-        if (status == DPF_OK)
-            status = dpf_scale_from_bounds(&scaling.scale, b.lo, b.hi, b.count,
-                                           opt.both_signs, e);
-        dpf_bounds_release(&b);
-        return status;
-    }
-    return DPF_OK;
+    const double unit[2] = {opt.unit.lo, opt.unit.hi};
+    struct dpf_bounds b;
+    if (!opt.unit.given && !opt.bounds && !opt.declared)
+        return DPF_OK;
+    enum dpf_status status =
+        dpf_bounds_choose(f, opt.unit.given ? unit : NULL, opt.bounds, &b, e);
+    if (status == DPF_OK)
+        status =
+            dpf_scale_from_bounds(&scaling.scale, b.lo, b.hi, b.count, opt.both_signs, e);
+    dpf_bounds_release(&b);
+    return status;
 }
 
 /* What the scaled field may be relied on for. */

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -21,13 +21,6 @@ struct dpf_progress {
     int fd;
     double last;
 };
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct dpf_progress *dpf_progress_new(void)
 {
@@ -57,7 +50,7 @@ void dpf_progress_update(struct dpf_progress *p, const struct dpf_counters *now)
 {
     if (!p)
         return;
-    double t = now_seconds();
+    double t = dpf_clock_seconds();
     if (t - p->last < 0.1)
         return;
     p->last = t;

@@ -3,27 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/text.h"
 
 #include "base/banned.h"
 
-double dpf_board_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 enum dpf_status dpf_board_open(struct dpf_board *b, const struct dpf_plan *plan,
                                bool quiet, struct dpf_error *e)
 {
     *b = (struct dpf_board){
-        .plan = plan, .out = stderr, .quiet = quiet, .start = dpf_board_clock()};
+        .plan = plan, .out = stderr, .quiet = quiet, .start = dpf_clock_seconds()};
     b->states = dpf_calloc(plan->process_count, sizeof *b->states);
     b->ended = dpf_calloc(plan->process_count, sizeof *b->ended);
     if (!b->states || !b->ended) {
@@ -44,7 +37,7 @@ static void print_row(struct dpf_board *b, size_t i)
     struct dpf_counters now = {0};
     char records[40], bytes[32], eta[40] = "";
     bool running = b->states[i] == DPF_ROW_RUNNING;
-    double seconds = (running ? dpf_board_clock() : b->ended[i]) - b->start;
+    double seconds = (running ? dpf_clock_seconds() : b->ended[i]) - b->start;
     dpf_progress_read(p->status_path, &now);
     dpf_format_count(records, sizeof records, now.records);
     dpf_format_bytes(bytes, sizeof bytes, (double)now.bytes);
@@ -61,7 +54,7 @@ static void print_row(struct dpf_board *b, size_t i)
 
 void dpf_board_draw(struct dpf_board *b, bool now)
 {
-    double t = dpf_board_clock();
+    double t = dpf_clock_seconds();
     if (!b->live || (!now && t - b->last_drawn < 0.1))
         return;
     b->last_drawn = t;
@@ -79,7 +72,7 @@ void dpf_board_draw(struct dpf_board *b, bool now)
 void dpf_board_end_row(struct dpf_board *b, size_t i, enum dpf_row_state state)
 {
     b->states[i] = state;
-    b->ended[i] = dpf_board_clock();
+    b->ended[i] = dpf_clock_seconds();
     if (b->quiet || b->live)
         return;
     print_row(b, i);

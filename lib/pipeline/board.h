@@ -25,7 +25,5 @@ void dpf_board_end_row(struct dpf_board *b, size_t process, enum dpf_row_state s
 /* Redraw if it is time to, or if `now`. */
 void dpf_board_draw(struct dpf_board *b, bool now);
 void dpf_board_release(struct dpf_board *b);
-/* Seconds of a clock that never goes back. */
-double dpf_board_clock(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/progress.h"
@@ -122,9 +123,9 @@ static int watch(pid_t pid, struct dpf_plan *plan, struct dpf_board *board, bool
     while (waitpid(pid, &wait_status, WNOHANG) != pid) {
         if (dpf_stop_requested() && asked == 0) {
             kill(pid, SIGTERM);
-            asked = dpf_board_clock();
+            asked = dpf_clock_seconds();
         }
-        if (asked > 0 && dpf_board_clock() - asked > 8)
+        if (asked > 0 && dpf_clock_seconds() - asked > 8)
             kill(pid, SIGKILL);
         note_ended(plan, board, seen);
         dpf_board_draw(board, false);

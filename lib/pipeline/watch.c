@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 
 #include "base/banned.h"
@@ -114,7 +115,7 @@ void dpf_children_watch(struct dpf_child *children, size_t count, struct dpf_boa
     double failed_at = 0;
     while (reap(children, count, board, &failed) < count) {
         failed = failed || dpf_stop_requested();
-        double now = dpf_board_clock();
+        double now = dpf_clock_seconds();
         if (failed && failed_at == 0)
             failed_at = now;
         if (failed && !asked && (dpf_stop_requested() || now - failed_at > ask_after)) {

@@ -16,20 +16,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "transport/zmq_channel.h"
 
 #include "base/banned.h"
-
-double dpf_zmq_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 bool dpf_zmq_stop_now(struct dpf_error *e, enum dpf_status *status)
 {
@@ -216,7 +209,8 @@ static enum dpf_status wait_event(struct dpf_zmq_channel *c, bool *readable,
         /* A last word may have come together with the news of the disconnection. */
         *readable = *readable || zmq_poll(items, 1, 0) > 0;
     }
-    if (c->deadline > 0 && c->peer_count < c->peer_limit && dpf_zmq_clock() > c->deadline)
+    if (c->deadline > 0 && c->peer_count < c->peer_limit &&
+        dpf_clock_seconds() > c->deadline)
         return dpf_fail(e, DPF_UNAVAILABLE, "only %u of %u peers have come",
                         c->peer_count, c->peer_limit);
     /* What the dead have said before is still to be read. */

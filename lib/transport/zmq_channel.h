@@ -53,8 +53,6 @@ bool dpf_zmq_send(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p, char 
 void dpf_zmq_read_monitor(struct dpf_zmq_channel *c);
 /* The error of a channel whose other side went away. */
 enum dpf_status dpf_zmq_gone(const struct dpf_zmq_channel *c, struct dpf_error *e);
-/* Seconds of a clock that never goes back. */
-double dpf_zmq_clock(void);
 /* True, and *status set, if a signal asks the program to stop. */
 bool dpf_zmq_stop_now(struct dpf_error *e, enum dpf_status *status);
 /* Close sockets, end the key check, free. */

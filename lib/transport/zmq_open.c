@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -168,7 +168,7 @@ static enum dpf_status start_monitor(struct dpf_zmq_channel *c, struct dpf_error
 static enum dpf_status shake_hands(struct dpf_zmq_channel *c, const char *address,
                                    double seconds, struct dpf_error *e)
 {
-    double deadline = dpf_zmq_clock() + (seconds > 0 ? seconds : 30);
+    double deadline = dpf_clock_seconds() + (seconds > 0 ? seconds : 30);
     enum dpf_status status;
     while (!c->connected) {
         zmq_pollitem_t item = {.socket = c->monitor, .events = ZMQ_POLLIN};
@@ -179,7 +179,7 @@ static enum dpf_status shake_hands(struct dpf_zmq_channel *c, const char *addres
         if (c->refused)
             return dpf_fail(e, DPF_SYSTEM, "'%s' does not accept our key%s", address,
                             c->curve ? "" : ": it expects CURVE encryption");
-        if (!c->connected && dpf_zmq_clock() > deadline)
+        if (!c->connected && dpf_clock_seconds() > deadline)
             return dpf_fail(e, DPF_UNAVAILABLE, "nobody answers at '%s'", address);
     }
     zmq_msg_t hello;
@@ -204,7 +204,7 @@ static enum dpf_status start(struct dpf_zmq_channel *c, const char *address,
         return dpf_fail(e, DPF_SYSTEM, "%s", zmq_strerror(errno));
     set_socket_options(c);
     if (c->binds && o->connect_seconds > 0)
-        c->deadline = dpf_zmq_clock() + o->connect_seconds;
+        c->deadline = dpf_clock_seconds() + o->connect_seconds;
     enum dpf_status status = set_keys(c, address, o, e);
     if (status == DPF_OK)
         status = start_monitor(c, e);

@@ -45,7 +45,8 @@ Q := $(if $(V),,@)
 
 BUILD_NEEDS := msgpack.h:libmsgpack-c-dev,libmsgpack-dev xxhash.h:libxxhash-dev \
     sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
-    nifti/znzlib.h:libnifti-dev png.h:libpng-dev
+    nifti/znzlib.h:libnifti-dev png.h:libpng-dev \
+    oneapi/dnnl/dnnl.h:libdnnl-dev cblas.h:libopenblas-dev
 CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev pgrep:procps xxh128sum:xxhash
 MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
 FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev,libclang-rt-19-dev
@@ -69,9 +70,10 @@ ifneq ($(SANITIZE),)
 SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
     -fno-omit-frame-pointer
 endif
+AVX2_FLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 MSGPACK_LIB = $(if $(wildcard /usr/lib/*/libmsgpack-c.so),-lmsgpack-c,-lmsgpackc)
 LIBS = $(MSGPACK_LIB) -lxxhash -lsodium -lzmq -lz -llzma -lniftiio -lznz -lpng -lpthread \
-    -ldl -lm
+    -ldnnl -lopenblas -lgomp -ldl -lm
 LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
 
 # --------------------------------------------------------------------------- files
@@ -116,6 +118,11 @@ $(BUILD)/gen/stages.inc: stages/stages.list
 $(BUILD)/obj/lib/pipeline/stages.o: $(BUILD)/gen/stages.inc
 $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
 
+# Kernels may reorder sums and fuse products; NaN and infinity stay what they are.
+$(BUILD)/obj/lib/kernels/cpu/%.o: ALL_CFLAGS += -ffp-contract=fast -fno-math-errno \
+    -fno-trapping-math -fno-signed-zeros -fassociative-math -fopenmp
+$(BUILD)/obj/lib/kernels/cpu/layers_avx2.o: ALL_CFLAGS += $(AVX2_FLAGS)
+
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC    $<")
@@ -149,6 +156,10 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/tests/unit/harness.o 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/kernels/%.o $(BUILD)/obj/tests/unit/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
+
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) $^ $(LIBS) -o $@
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

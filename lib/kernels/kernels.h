@@ -3,12 +3,15 @@
  * against; faster ones are made of libraries and plug in here. nn/ knows only this
  * header.
  *
- * Tensors are dense, row-major, batch first: [n, channels, depth, height, width];
- * pictures have depth 1. Memory belongs to the backend (a device's memory is not the
- * host's), so it is allocated, filled and read through the table. Operations are queued
- * in order on the backend's one stream; only `get` and `finish` wait for them. Sizes are
- * checked by the caller when a model is built, so operations cannot fail, except for lack
- * of memory, which `finish` reports.
+ * Tensors are dense, batch first and channels last: [n, depth, height, width, channels];
+ * pictures have depth 1. A position's channels side by side are what vector units and
+ * products want. Memory belongs to the backend (a device's memory is not the host's), so
+ * it is allocated, filled and read through the table. Each thread that calls has a stream
+ * of its own: operations are queued on it in order, only `get` and `finish` wait for
+ * them. A host backend uses no other thread than the caller's: networks run side by side
+ * on parts of a lot, which beats sharing out every small operation. Sizes are checked by
+ * the caller when a model is built, so operations cannot fail, except for lack of memory,
+ * which `finish` reports.
  *
  * Gradients of parameters are added to what is there (microbatches add up); gradients of
  * data are overwritten. */
@@ -23,9 +26,9 @@
 
 enum { DPF_SPACE = 3 }; /* depth, height, width */
 
-/* A convolution, cross-correlation as everywhere: y[o] = b[o] + sum x[i] w[o,i]. Weights
- * are [out_channels, in_channels, kernel...]. The transposed convolution is the same
- * geometry with forward and backward-data exchanged. */
+/* A convolution, a cross-correlation: y[o] = b[o] + sum x[i] w[o,i]. Weights
+ * are [out_channels, in_channels, kernel...], as everywhere. The transposed convolution
+ * is the same geometry with forward and backward-data exchanged. */
 struct dpf_conv {
     int64_t in_channels, out_channels;
     int64_t in[DPF_SPACE], out[DPF_SPACE];
@@ -63,5 +66,7 @@ enum dpf_unary { DPF_RELU, DPF_SIGMOID, DPF_TANH };
 
 /* Plain C in single precision; always there. */
 extern const struct dpf_kernels dpf_kernels_ref;
+/* oneDNN, OpenBLAS and vector code. */
+const struct dpf_kernels *dpf_kernels_cpu(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* The reference kernels: every gradient against finite differences in double precision,
- * single against double precision, per-example norms against single examples, and
- * sentinels around every buffer. */
+ * single against double precision, per-example norms against single examples, layouts
+ * against examples worked out by hand, and sentinels around every buffer. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 #include "harness.h"
 #include "kernels/ref/ref64.h"
 #include "random/seeded.h"
+
+#include "base/banned.h"
 
 static const struct dpf_kernels64 *const k = &dpf_kernels_ref64;
 static const double sentinel = 1234.5;
@@ -75,6 +77,18 @@ static double dot(const double *a, const double *b, size_t count)
     return sum;
 }
 
+/* Value by value, to rounding. */
+static void same(const double *got, const double *want, size_t count)
+{
+    double worst = 0;
+    for (size_t i = 0; i < count; i++)
+        worst = fmax(worst, fabs(got[i] - want[i]) / fmax(1, fabs(want[i])));
+    if (worst > 1e-10)
+        printf("    off by %g\n", worst);
+    CU_ASSERT(worst <= 1e-10);
+    CU_ASSERT(isfinite(dot(got, got, count)));
+}
+
 /* ------------------------------------------------------------- finite differences */
 
 struct check {
@@ -107,9 +121,10 @@ static void compare(const struct check *c, double *values, const double *gradien
         double below = loss(c);
         values[i] = old;
         double slope = (above - below) / (2 * h);
-        worst = fmax(worst, fabs(slope - gradient[i]) / fmax(1, fabs(slope)));
+        double off = fabs(slope - gradient[i]) / fmax(1, fabs(slope));
+        worst = off <= worst || isnan(worst) ? worst : off; /* NaN stays */
     }
-    if (worst > 1e-7)
+    if (!(worst <= 1e-7))
         printf("    gradient off by %g\n", worst);
     CU_ASSERT(worst <= 1e-7);
 }
@@ -143,7 +158,7 @@ static size_t box(const int64_t s[3])
 
 static void conv_forward(const struct check *c)
 {
-    k->conv_forward(c->shape, c->n, c->x, c->w, c->b, c->y);
+    k->conv_forward(c->shape, c->n, c->x, c->w, c->b, false, c->y);
 }
 
 static const struct {
@@ -196,37 +211,119 @@ static void test_conv_by_hand(void)
     const double want[4] = {6, 6, 6, 6};
     struct dpf_conv p = conv(1, 1, (int64_t[]){1, 3, 3}, (int64_t[]){1, 2, 2}, 1, 0);
     double y[4];
-    k->conv_forward(&p, 1, x, w, b, y);
+    k->conv_forward(&p, 1, x, w, b, false, y);
     CU_ASSERT(memcmp(y, want, sizeof y) == 0);
 }
 
+/* Two channels in and out: a layout with channels in another place gives other numbers.
+ */
+static void test_conv_channels_by_hand(void)
+{
+    /* three positions: (1, 10), (2, 20), (3, 30) */
+    const double x[6] = {1, 10, 2, 20, 3, 30};
+    /* w[0] = first channel here minus second channel to the right, w[1] = 2 * first
+     * channel to the right; [out, in, kernel] */
+    const double w[8] = {1, 0, 0, -1, 0, 2, 0, 0}, b[2] = {25, -5};
+    const double want[4] = {1 - 20 + 25, 4 - 5, 2 - 30 + 25, 6 - 5};
+    const double cut_off[4] = {6, 0, 0, 1};
+    const double dy[4] = {1, 2, 3, 4};
+    const double want_dx[6] = {1, 0, 3 + 4, -1, 8, -3};
+    const double want_dw[8] = {1 + 6, 2 + 9,  10 + 60, 20 + 90,
+                               2 + 8, 4 + 12, 20 + 80, 40 + 120};
+    struct dpf_conv p = conv(2, 2, (int64_t[]){1, 1, 3}, (int64_t[]){1, 1, 2}, 1, 0);
+    double y[4], dx[6], dw[8] = {0}, db[2] = {1, 1};
+    /* only the width is convolved */
+    CU_ASSERT(p.out[0] == 1 && p.out[1] == 1 && p.out[2] == 2);
+    k->conv_forward(&p, 1, x, w, b, false, y);
+    CU_ASSERT(memcmp(y, want, sizeof y) == 0);
+    k->conv_forward(&p, 1, x, w, b, true, y);
+    CU_ASSERT(memcmp(y, cut_off, sizeof y) == 0);
+    k->conv_forward(&p, 1, x, w, NULL, true, y);
+    CU_ASSERT(y[0] == 0 && y[1] == 4 && y[2] == 0 && y[3] == 6);
+    k->conv_backward_data(&p, 1, dy, w, dx);
+    CU_ASSERT(memcmp(dx, want_dx, sizeof dx) == 0);
+    k->conv_backward_weights(&p, 1, x, dy, dw, db);
+    CU_ASSERT(memcmp(dw, want_dw, sizeof dw) == 0 && db[0] == 5 && db[1] == 7);
+}
+
+/* ReLU behind the sum and the bias; what is not a number stays so. */
+static void test_conv_relu(void)
+{
+    start();
+    for (size_t i = 0; i < CONV_CASES; i++) {
+        struct dpf_conv p = conv_case(i);
+        size_t xs = (size_t)(2 * p.in_channels) * box(p.in);
+        size_t ws = (size_t)(p.out_channels * p.in_channels) * box(p.kernel);
+        size_t ys = (size_t)(2 * p.out_channels) * box(p.out);
+        double *x = noise(xs), *w = noise(ws), *b = noise((size_t)p.out_channels);
+        double *plain = buffer(ys), *y = buffer(ys);
+        k->conv_forward(&p, 2, x, w, b, false, plain);
+        k->conv_forward(&p, 2, x, w, b, true, y);
+        for (size_t j = 0; j < ys; j++)
+            CU_ASSERT(y[j] == fmax(plain[j], 0));
+        b[0] = NAN;
+        k->conv_forward(&p, 2, x, w, b, true, y);
+        CU_ASSERT(isnan(y[0]));
+    }
+    finish();
+}
+
+/* Slots and ghosts: both are the gradients of single examples. */
 static void test_conv_norms(void)
 {
     start();
     for (size_t i = 0; i < CONV_CASES; i++) {
         struct dpf_conv p = conv_case(i);
-        int64_t n = 3;
+        enum { N = 3 };
         size_t xs = (size_t)p.in_channels * box(p.in), bs = (size_t)p.out_channels;
         size_t ws = bs * (size_t)p.in_channels * box(p.kernel), ys = bs * box(p.out);
-        double *x = noise(3 * xs), *dy = noise(3 * ys), *square = buffer(3);
-        double *plain = buffer(3), *all = buffer(ws), *sum = buffer(ws);
-        k->conv_example_norms(&p, n, true, x, dy, square);
-        k->conv_example_norms(&p, n, false, x, dy, plain);
-        for (size_t e = 0; e < 3; e++) {
-            double *dw = buffer(ws), *db = buffer(bs);
-            k->conv_backward_weights(&p, 1, x + e * xs, dy + e * ys, dw, db);
-            double norm = dot(dw, dw, ws);
-            CU_ASSERT_DOUBLE_EQUAL(plain[e], norm, 1e-9 * norm);
-            norm += dot(db, db, bs);
-            CU_ASSERT_DOUBLE_EQUAL(square[e], norm, 1e-9 * norm);
-            for (size_t j = 0; j < ws; j++)
+        size_t slot = (size_t)k->conv_slot(&p);
+        double *x = noise(N * xs), *dy = noise(N * ys), *slots = buffer(N * slot);
+        double *ghost = noise(N), *norms = copy(ghost, N), *before = copy(ghost, N);
+        double *factor = noise(N), *all = buffer(ws), *sum = buffer(ws);
+        double *got = noise(ws), *want = copy(got, ws);
+        CU_ASSERT_FATAL(slot >= ws);
+        k->conv_ghost_norms(&p, N, x, dy, ghost);
+        k->conv_example_gradients(&p, N, x, dy, slots);
+        k->row_norms(N, (int64_t)slot, slots, norms);
+        for (size_t e = 0; e < N; e++) {
+            double *dw = buffer(ws);
+            k->conv_backward_weights(&p, 1, x + e * xs, dy + e * ys, dw, NULL);
+            double norm = before[e] + dot(dw, dw, ws);
+            same(&ghost[e], &norm, 1);
+            same(&norms[e], &norm, 1);
+            for (size_t j = 0; j < ws; j++) {
                 sum[j] += dw[j];
+                want[j] += factor[e] * dw[j];
+            }
         }
-        k->conv_backward_weights(&p, n, x, dy, all, NULL);
-        for (size_t j = 0; j < ws; j++)
-            CU_ASSERT_DOUBLE_EQUAL(all[j], sum[j], 1e-9 * (1 + fabs(sum[j])));
+        k->conv_backward_weights(&p, N, x, dy, all, NULL);
+        same(all, sum, ws);
+        k->conv_add_slots(&p, N, factor, slots, got);
+        same(got, want, ws);
+        /* a factor of 0 takes an example out, whatever stands in its slot */
+        for (size_t j = 0; j < slot; j++)
+            slots[slot + j] = NAN;
+        k->conv_backward_weights(&p, 1, x, dy, want, NULL);
+        k->conv_backward_weights(&p, 1, x + 2 * xs, dy + 2 * ys, want, NULL);
+        k->conv_add_slots(&p, N, (const double[]){1, 0, 1}, slots, got);
+        same(got, want, ws);
     }
     finish();
+}
+
+/* An example without a finite gradient must not look like a short one. */
+static void test_norms_not_finite(void)
+{
+    struct dpf_conv p = conv(1, 1, (int64_t[]){1, 1, 4}, (int64_t[]){1, 1, 2}, 1, 0);
+    const double x[8] = {1, NAN, 2, 3, 1, 2, 3, 4}, dy[6] = {1, -1, 1, 1, 0, 0};
+    double square[2] = {0};
+    k->conv_ghost_norms(&p, 2, x, dy, square);
+    CU_ASSERT(isnan(square[0]) && square[1] == 1 + 4);
+    k->row_norms(2, 4, x, square);
+    CU_ASSERT(isnan(square[0]) && square[1] == 5 + 30);
+    k->dense_example_norms(2, 4, 3, true, x, dy, square);
+    CU_ASSERT(isnan(square[0]) && square[1] == 35 + 31);
 }
 
 /* ------------------------------------------------------------------------ pooling */
@@ -272,6 +369,34 @@ static void test_pool_gradients(void)
     finish();
 }
 
+/* Two channels whose maxima stand at different places. */
+static void test_pool_by_hand(void)
+{
+    struct dpf_pool p = {.channels = 2,
+                         .in = {1, 2, 2},
+                         .out = {1, 1, 2},
+                         .kernel = {1, 2, 2},
+                         .stride = {1, 1, 1},
+                         .pad = {0, 0, 0}};
+    /* (1, 8) (2, 7) / (3, 6) (-4, 5); the second window is cut off on the right */
+    const double x[8] = {1, 8, 2, 7, 3, 6, -4, 5}, dy[4] = {1, 2, 4, 8};
+    const double maxima[4] = {3, 8, 2, 7}, means[4] = {0.5, 6.5, -1, 6};
+    const double max_dx[8] = {0, 2, 4, 8, 1, 0, 0, 0};
+    const double mean_dx[8] = {0.25, 0.5, 2.25, 4.5, 0.25, 0.5, 2.25, 4.5};
+    const int32_t places[4] = {2, 0, 1, 1};
+    double y[4], dx[8];
+    int32_t chosen[4];
+    k->max_pool_forward(&p, 1, x, y, chosen);
+    CU_ASSERT(memcmp(y, maxima, sizeof y) == 0);
+    CU_ASSERT(memcmp(chosen, places, sizeof chosen) == 0);
+    k->max_pool_backward(&p, 1, dy, chosen, dx);
+    CU_ASSERT(memcmp(dx, max_dx, sizeof dx) == 0);
+    k->average_pool_forward(&p, 1, x, y);
+    CU_ASSERT(memcmp(y, means, sizeof y) == 0);
+    k->average_pool_backward(&p, 1, dy, dx);
+    CU_ASSERT(memcmp(dx, mean_dx, sizeof dx) == 0);
+}
+
 /* --------------------------------------------------------------- dense and packed */
 
 static void test_gemm(void)
@@ -302,6 +427,10 @@ static void test_gemm(void)
     c[0] = NAN;
     k->gemm(false, false, M, N, K, 1, a, b, 0, c);
     CU_ASSERT(isfinite(c[0]));
+    /* an empty sum is 0 */
+    k->gemm(false, true, M, N, 0, 1, a, b, 2, c);
+    CU_ASSERT_DOUBLE_EQUAL(c[1], 2 * dot(a, (double[]){b[1], b[6], b[11], b[16]}, K),
+                           1e-12);
     finish();
 }
 
@@ -335,15 +464,21 @@ static void test_packed_bits(void)
         for (int j = 0; j < COLUMNS; j++)
             x[i * COLUMNS + j] = bits[i * ROW + j / 8] >> (j % 8) & 1;
     k->dense_bits_forward(N, COLUMNS, UNITS, bits, w, b, y);
-    k->gemm(false, true, N, UNITS, COLUMNS, 1, x, w, 0, want);
+    k->gemm(false, false, N, UNITS, COLUMNS, 1, x, w, 0, want);
     for (int i = 0; i < N * UNITS; i++)
         CU_ASSERT_DOUBLE_EQUAL(y[i], want[i] + b[i % UNITS], 1e-12);
     k->dense_bits_backward_weights(N, COLUMNS, UNITS, bits, dy, dw, db);
-    k->gemm(true, false, UNITS, COLUMNS, N, 1, dy, x, 0, due);
+    k->gemm(true, false, COLUMNS, UNITS, N, 1, x, dy, 0, due);
     for (int i = 0; i < UNITS * COLUMNS; i++)
         CU_ASSERT_DOUBLE_EQUAL(dw[i], due[i], 1e-12);
     for (int u = 0; u < UNITS; u++)
         CU_ASSERT_DOUBLE_EQUAL(db[u], dy[u] + dy[UNITS + u] + dy[2 * UNITS + u], 1e-12);
+    for (int bias = 0; bias < 2; bias++) {
+        double *square = noise(N), *norms = copy(square, N);
+        k->dense_bits_example_norms(N, COLUMNS, UNITS, bias, bits, dy, square);
+        k->dense_example_norms(N, COLUMNS, UNITS, bias, x, dy, norms);
+        same(square, norms, N);
+    }
     finish();
 }
 
@@ -375,9 +510,12 @@ static void test_function_gradients(void)
     c.x = noise(COUNT), c.y = buffer(COUNT), c.dy = noise(COUNT);
     double *dx = buffer(COUNT);
     softmax_forward(&c);
-    CU_ASSERT_DOUBLE_EQUAL(c.y[0] + c.y[1] + c.y[2] + c.y[3] + c.y[4] + c.y[5] + c.y[6] +
-                               c.y[7] + c.y[8] + c.y[9],
-                           1, 1e-12);
+    for (int r = 0; r < 3; r++) {
+        double sum = 0;
+        for (int i = 0; i < COUNT / 3; i++)
+            sum += c.y[r * COUNT / 3 + i];
+        CU_ASSERT_DOUBLE_EQUAL(sum, 1, 1e-12);
+    }
     k->softmax_backward(3, COUNT / 3, c.y, c.dy, dx);
     compare(&c, c.x, dx, COUNT);
     /* far values do not overflow */
@@ -385,6 +523,11 @@ static void test_function_gradients(void)
     double y[2];
     k->softmax_forward(1, 2, far, y);
     CU_ASSERT(y[0] == 1 && y[1] == 0);
+    /* what is not a number goes through ReLU as it is */
+    const double odd[4] = {NAN, -1, -0.0, 2};
+    double cut_off[4];
+    k->unary_forward(DPF_RELU, 4, odd, cut_off);
+    CU_ASSERT(isnan(cut_off[0]) && cut_off[1] == 0 && cut_off[2] == 0 && cut_off[3] == 2);
     finish();
 }
 
@@ -429,6 +572,29 @@ static void test_normalisation_gradients(void)
     finish();
 }
 
+/* Channels lie side by side: neighbours of LRN, members of a group. */
+static void test_normalisation_by_hand(void)
+{
+    /* two positions of two channels; a window of 2 holds a channel and the one before */
+    const double x[4] = {1, 2, 3, 4};
+    const double want[4] = {1 / (1.0 + 1), 2 / (1.0 + 5), 3 / (1.0 + 9), 4 / (1.0 + 25)};
+    struct dpf_lrn lrn = {2, 2, 2, 1, 1, 1};
+    double y[4];
+    k->lrn_forward(&lrn, 1, x, y);
+    same(y, want, 4);
+    /* a group a channel: 1 3 and 2 4; one group: 1 2 3 4 */
+    const double scale[2] = {1, 10}, shift[2] = {0, 100};
+    const double single[4] = {-1, 90, 1, 110};
+    struct dpf_group_norm norm = {2, 2, 2, 0};
+    k->group_norm_forward(&norm, 1, x, scale, shift, y);
+    same(y, single, 4);
+    double s = 1 / sqrt(1.25);
+    const double both[4] = {-1.5 * s, 100 - 5 * s, 0.5 * s, 100 + 15 * s};
+    norm.groups = 1;
+    k->group_norm_forward(&norm, 1, x, scale, shift, y);
+    same(y, both, 4);
+}
+
 /* ------------------------------------------------------------- scaling and copying */
 
 static void min_max_forward(const struct check *c)
@@ -437,13 +603,50 @@ static void min_max_forward(const struct check *c)
 }
 
 struct blocks {
-    int64_t in[DPF_SPACE], factor[DPF_SPACE];
+    int64_t channels, in[DPF_SPACE], factor[DPF_SPACE];
 };
+
+static void ball_forward(const struct check *c)
+{
+    k->ball_forward(c->n, (int64_t)c->y_count / c->n, c->x, c->y);
+}
+
+static void test_ball(void)
+{
+    start();
+    enum { N = 3 };
+    for (int l = 1; l <= 7; l += 3) {
+        size_t xs = (size_t)(N * (l + 1)), ys = (size_t)(N * l);
+        struct check c = {.forward = ball_forward, .n = N, .y_count = ys};
+        c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
+        double *dx = buffer(xs);
+        k->ball_backward(N, l, c.x, c.dy, dx);
+        compare(&c, c.x, dx, xs);
+        ball_forward(&c);
+        for (int e = 0; e < N; e++) { /* the direction stays, the radius is x_0's */
+            const double *x = c.x + e * (l + 1), *y = c.y + e * l;
+            double t = sqrt(8 / acos(-1)), r = pow(1 + exp(-t * x[0]), -1.0 / l);
+            double length = sqrt(dot(x + 1, x + 1, (size_t)l));
+            for (int j = 0; j < l; j++)
+                CU_ASSERT_DOUBLE_EQUAL(y[j], r * x[j + 1] / length, 1e-12);
+        }
+    }
+    /* 3 4 has length 5; x_0 = 0 halves the volume; the zero vector stays */
+    const double x[6] = {0, 3, 4, 1, 0, 0}, dy[4] = {1, 1, 1, 1};
+    double y[4], dx[6] = {7, 7, 7, 7, 7, 7};
+    k->ball_forward(2, 2, x, y);
+    CU_ASSERT_DOUBLE_EQUAL(y[0], 0.6 * sqrt(0.5), 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(y[1], 0.8 * sqrt(0.5), 1e-12);
+    CU_ASSERT(y[2] == 0 && y[3] == 0);
+    k->ball_backward(2, 2, x, dy, dx);
+    CU_ASSERT(dx[3] == 0 && dx[4] == 0 && dx[5] == 0);
+    finish();
+}
 
 static void upsample_forward(const struct check *c)
 {
     const struct blocks *b = c->shape;
-    k->upsample_forward(c->n, b->in, b->factor, c->x, c->y);
+    k->upsample_forward(c->n, b->channels, b->in, b->factor, c->x, c->y);
 }
 
 static void test_min_max(void)
@@ -474,19 +677,21 @@ static void test_upsample(void)
 {
     start();
     static const struct blocks cases[] = {
-        {{1, 2, 3}, {1, 2, 2}}, {{2, 1, 3}, {3, 1, 2}}, {{1, 1, 1}, {2, 2, 2}}};
+        {1, {1, 2, 3}, {1, 2, 2}}, {2, {2, 1, 3}, {3, 1, 2}}, {3, {1, 1, 1}, {2, 2, 2}}};
     for (size_t i = 0; i < 3; i++) {
-        size_t xs = 2 * box(cases[i].in), ys = xs * box(cases[i].factor);
-        struct check c = {.forward = upsample_forward, .shape = &cases[i], .n = 2};
+        const struct blocks *b = &cases[i];
+        size_t xs = 2 * (size_t)b->channels * box(b->in), ys = xs * box(b->factor);
+        struct check c = {.forward = upsample_forward, .shape = b, .n = 2};
         c.y_count = ys, c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
         double *dx = buffer(xs);
-        k->upsample_backward(2, cases[i].in, cases[i].factor, c.dy, dx);
+        k->upsample_backward(2, b->channels, b->in, b->factor, c.dy, dx);
         compare(&c, c.x, dx, xs);
     }
-    /* 1 2 becomes 1 1 2 2 in two rows */
-    const double x[2] = {1, 2}, want[8] = {1, 1, 2, 2, 1, 1, 2, 2};
-    double y[8];
-    k->upsample_forward(1, (int64_t[]){1, 1, 2}, (int64_t[]){1, 2, 2}, x, y);
+    /* two channels: (1 10) (2 20) becomes twice (1 10) (1 10) (2 20) (2 20) */
+    const double x[4] = {1, 10, 2, 20};
+    const double want[16] = {1, 10, 1, 10, 2, 20, 2, 20, 1, 10, 1, 10, 2, 20, 2, 20};
+    double y[16];
+    k->upsample_forward(1, 2, (int64_t[]){1, 1, 2}, (int64_t[]){1, 2, 2}, x, y);
     CU_ASSERT(memcmp(y, want, sizeof y) == 0);
     finish();
 }
@@ -494,41 +699,87 @@ static void test_upsample(void)
 static void test_dropout(void)
 {
     start();
-    enum { COUNT = 20000 };
+    enum { ROWS = 100, COLUMNS = 200, COUNT = ROWS * COLUMNS };
     double *x = buffer(COUNT), *y = buffer(COUNT), *again = buffer(COUNT);
     double *other = buffer(COUNT);
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
-    k->dropout(COUNT, 0.3, 5, 1, x, y);
-    k->dropout(COUNT, 0.3, 5, 1, x, again);
-    k->dropout(COUNT, 0.3, 5, 2, x, other);
-    int left = 0, wrong = 0, differ = 0;
+    k->dropout(ROWS, COLUMNS, 0.3, 5, 1, x, y);
+    k->dropout(ROWS, COLUMNS, 0.3, 5, 1, x, again);
+    k->dropout(ROWS, COLUMNS, 0.3, 6, 1, x, other);
+    int left = 0, wrong = 0, differ = 0, rows_differ = 0;
     for (int i = 0; i < COUNT; i++) {
         left += y[i] != 0;
         wrong += y[i] != 0 && fabs(y[i] - 1 / 0.7) > 1e-12;
         differ += y[i] != other[i];
+        rows_differ += i >= COLUMNS && y[i] != y[i - COLUMNS];
     }
-    CU_ASSERT(wrong == 0 && memcmp(y, again, COUNT * sizeof *y) == 0 &&
-              differ > COUNT / 4);
+    CU_ASSERT(wrong == 0 && memcmp(y, again, COUNT * sizeof *y) == 0);
+    CU_ASSERT(differ > COUNT / 4 && rows_differ > COUNT / 4);
     /* within 4.9 standard deviations: alpha 1e-6 */
     CU_ASSERT(fabs(left - 0.7 * COUNT) < 4.9 * sqrt(COUNT * 0.21));
+    /* a row's mask goes by its number, not by its place in a batch; in place as well */
+    memcpy(again, x, 2 * COLUMNS * sizeof *x);
+    k->dropout(2, COLUMNS, 0.3, 5, 1 + 7, again, again);
+    CU_ASSERT(memcmp(again, y + 7 * COLUMNS, 2 * COLUMNS * sizeof *y) == 0);
+    /* nothing is dropped at a rate of 0 */
+    k->dropout(ROWS, COLUMNS, 0, 5, 1, x, other);
+    CU_ASSERT(memcmp(other, x, COUNT * sizeof *x) == 0);
+    finish();
+}
+
+/* [n, channels, positions] and [n, positions, channels]. */
+static void test_layouts(void)
+{
+    start();
+    const double first[12] = {1, 2, 3, 10, 20, 30, -1, -2, -3, -10, -20, -30};
+    const double last[12] = {1, 10, 2, 20, 3, 30, -1, -10, -2, -20, -3, -30};
+    double y[12];
+    k->to_channels_last(2, 2, 3, first, y);
+    CU_ASSERT(memcmp(y, last, sizeof y) == 0);
+    k->to_channels_first(2, 2, 3, last, y);
+    CU_ASSERT(memcmp(y, first, sizeof y) == 0);
+    double *x = noise(3 * 5 * 7), *turned = buffer(3 * 5 * 7), *back = buffer(3 * 5 * 7);
+    k->to_channels_last(3, 5, 7, x, turned);
+    CU_ASSERT(turned[1] == x[7] && turned[5] == x[1] && turned[35 + 2] == x[35 + 14]);
+    k->to_channels_first(3, 5, 7, turned, back);
+    CU_ASSERT(memcmp(back, x, 3 * 5 * 7 * sizeof *x) == 0);
     finish();
 }
 
 static void test_bias_and_copies(void)
 {
     const double b[2] = {10, 20}, x[4] = {1, 2, 3, 4};
-    double y[12] = {0}, db[2] = {1, 1}, joined[6] = {0};
-    k->add_bias(2, 2, 3, b, y);
-    CU_ASSERT(y[0] == 10 && y[2] == 10 && y[3] == 20 && y[6] == 10 && y[11] == 20);
-    k->sum_bias(2, 2, 3, y, db);
-    CU_ASSERT(db[0] == 61 && db[1] == 121);
-    k->add(12, y, y);
-    CU_ASSERT(y[0] == 20 && y[11] == 40);
+    double y[6] = {0, 1, 2, 3, 4, 5}, db[2] = {1, 1}, joined[6] = {0};
+    const double biased[6] = {10, 21, 12, 23, 14, 25};
+    k->add_bias(3, 2, b, y);
+    CU_ASSERT(memcmp(y, biased, sizeof y) == 0);
+    k->sum_bias(3, 2, y, db);
+    CU_ASSERT(db[0] == 37 && db[1] == 70);
+    k->add(6, y, y);
+    CU_ASSERT(y[0] == 20 && y[5] == 50);
     /* rows of two into rows of three, behind the first */
     k->copy_columns(2, 2, x, 2, joined + 1, 3);
     CU_ASSERT(joined[0] == 0 && joined[1] == 1 && joined[2] == 2 && joined[3] == 0 &&
               joined[4] == 3 && joined[5] == 4);
+    y[1] = NAN;
+    k->clear(y, 5);
+    CU_ASSERT(y[0] == 0 && y[1] == 0 && y[4] == 0 && y[5] == 50);
+}
+
+/* Clipping: a factor of 0 takes a row out, whatever stands in it. */
+static void test_scaled_rows(void)
+{
+    double x[6] = {1, 2, NAN, INFINITY, 3, 4}, y[2] = {10, 20};
+    const double factor[3] = {2, 0, -1};
+    k->add_scaled_rows(3, 2, factor, x, y);
+    CU_ASSERT(y[0] == 10 + 2 - 3 && y[1] == 20 + 4 - 4);
+    k->scale_rows(3, 2, factor, x);
+    const double want[6] = {2, 4, 0, 0, -3, -4};
+    CU_ASSERT(memcmp(x, want, sizeof x) == 0);
+    double square[3] = {1, 1, 1};
+    k->row_norms(3, 2, x, square);
+    CU_ASSERT(square[0] == 21 && square[1] == 1 && square[2] == 26);
 }
 
 /* The single-precision table is the same source: it must agree to its precision. */
@@ -550,8 +801,8 @@ static void test_single_precision(void)
         fw[i] = (float)w[i];
     for (int64_t i = 0; i < p.out_channels; i++)
         fb[i] = (float)b[i];
-    k->conv_forward(&p, N, x, w, b, y);
-    dpf_kernels_ref.conv_forward(&p, N, fx, fw, fb, fy);
+    k->conv_forward(&p, N, x, w, b, true, y);
+    dpf_kernels_ref.conv_forward(&p, N, fx, fw, fb, true, fy);
     for (size_t i = 0; i < ys; i++)
         CU_ASSERT_DOUBLE_EQUAL((double)fy[i], y[i], 1e-5 * (1 + fabs(y[i])));
     const float factor[2] = {2, -1};
@@ -566,17 +817,25 @@ const char dpf_suite[] = "ref";
 const struct dpf_test dpf_tests[] = {
     {"convolution: gradients by finite differences", test_conv_gradients},
     {"convolution: worked out by hand", test_conv_by_hand},
-    {"convolution: norms and sums of single examples", test_conv_norms},
+    {"convolution: two channels by hand", test_conv_channels_by_hand},
+    {"convolution: ReLU at once", test_conv_relu},
+    {"convolution: slots and ghost norms of single examples", test_conv_norms},
+    {"norms of what is not finite are not finite", test_norms_not_finite},
     {"pooling: gradients by finite differences", test_pool_gradients},
+    {"pooling: two channels by hand", test_pool_by_hand},
     {"products: four ways to transpose", test_gemm},
     {"dense: norms of single examples", test_dense_norms},
     {"packed bits are the numbers 0 and 1", test_packed_bits},
     {"functions: gradients by finite differences", test_function_gradients},
     {"normalisations: gradients by finite differences", test_normalisation_gradients},
+    {"normalisations: two channels by hand", test_normalisation_by_hand},
     {"min-max: gradient, range, constant records", test_min_max},
+    {"unit ball: gradient, radius, zero", test_ball},
     {"upsampling: gradient and blocks", test_upsample},
     {"dropout: reproducible, at its rate", test_dropout},
+    {"channels last and first", test_layouts},
     {"bias, sums and joined channels", test_bias_and_copies},
+    {"rows with factors, 0 among them", test_scaled_rows},
     {"single precision agrees", test_single_precision},
     {0},
 };

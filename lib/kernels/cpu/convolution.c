@@ -1,0 +1,340 @@
+/* Convolutions, by oneDNN: channels last, weights in whatever order its kernel for this
+ * shape likes best. A compiled primitive is kept for each shape and direction, for the
+ * thread that made it. */
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernels/cpu/cpu.h"
+
+#include "base/banned.h"
+
+enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
+enum { MOST_PLANS = 256 };
+
+/* One primitive and how the weights get into, or out of, its order. */
+struct plan {
+    struct dpf_conv shape;
+    int64_t n;
+    enum direction direction;
+    bool bias;
+    dnnl_primitive_t convolution, reorder;
+    dnnl_memory_t source, target, bias_memory, plain, blocked;
+    size_t weight_bytes; /* in the primitive's order */
+};
+
+static _Thread_local struct {
+    dnnl_stream_t stream;
+    struct plan *plans;
+    size_t count, capacity;
+} own;
+
+static dnnl_engine_t engine;
+
+static bool good(dnnl_status_t status)
+{
+    if (status != dnnl_success)
+        dpf_cpu_fail(status == dnnl_out_of_memory ? "out of memory"
+                                                  : "oneDNN cannot do this convolution");
+    return status == dnnl_success;
+}
+
+static void release_plan(struct plan *p)
+{
+    dnnl_primitive_destroy(p->convolution);
+    dnnl_primitive_destroy(p->reorder);
+    dnnl_memory_destroy(p->source);
+    dnnl_memory_destroy(p->target);
+    dnnl_memory_destroy(p->bias_memory);
+    dnnl_memory_destroy(p->plain);
+    dnnl_memory_destroy(p->blocked);
+}
+
+void dpf_cpu_end_convolutions(void)
+{
+    for (size_t i = 0; i < own.count; i++)
+        release_plan(&own.plans[i]);
+    free(own.plans);
+    if (own.stream)
+        dnnl_stream_destroy(own.stream);
+    own.plans = NULL;
+    own.stream = NULL;
+    own.count = own.capacity = 0;
+}
+
+static bool begin_thread(void)
+{
+    if (own.stream)
+        return true;
+    omp_set_num_threads(1); /* of this thread's parallel regions, oneDNN's */
+    return good(dnnl_stream_create(&own.stream, engine, dnnl_stream_default_flags));
+}
+
+/* ---------------------------------------------------------------------- descriptions */
+
+struct shapes {
+    dnnl_memory_desc_t source, weights, plain_weights, bias, target;
+    dnnl_dims_t stride, pad;
+};
+
+/* Pictures go without their depth of 1: oneDNN's kernels for them are better. */
+static bool describe(const struct dpf_conv *p, int64_t n, struct shapes *s)
+{
+    int skip = p->in[0] == 1 && p->kernel[0] == 1 && p->pad[0] == 0 ? 1 : 0;
+    int space = DPF_SPACE - skip, rank = 2 + space;
+    dnnl_dims_t x = {n, p->in_channels}, y = {n, p->out_channels},
+                w = {p->out_channels, p->in_channels}, b = {p->out_channels};
+    for (int d = 0; d < space; d++) {
+        x[2 + d] = p->in[skip + d];
+        y[2 + d] = p->out[skip + d];
+        w[2 + d] = p->kernel[skip + d];
+        s->stride[d] = p->stride[skip + d];
+        s->pad[d] = p->pad[skip + d];
+    }
+    dnnl_format_tag_t last = skip ? dnnl_nhwc : dnnl_ndhwc;
+    return good(dnnl_memory_desc_init_by_tag(&s->source, rank, x, dnnl_f32, last)) &&
+           good(dnnl_memory_desc_init_by_tag(&s->target, rank, y, dnnl_f32, last)) &&
+           good(dnnl_memory_desc_init_by_tag(&s->weights, rank, w, dnnl_f32,
+                                             dnnl_format_tag_any)) &&
+           good(dnnl_memory_desc_init_by_tag(&s->plain_weights, rank, w, dnnl_f32,
+                                             skip ? dnnl_oihw : dnnl_oidhw)) &&
+           good(dnnl_memory_desc_init_by_tag(&s->bias, 1, b, dnnl_f32, dnnl_x));
+}
+
+static bool forward_desc(const struct shapes *s, bool bias, dnnl_primitive_desc_t *out)
+{
+    dnnl_convolution_desc_t d;
+    return good(dnnl_convolution_forward_desc_init(
+               &d, dnnl_forward_training, dnnl_convolution_direct, &s->source,
+               &s->weights, bias ? &s->bias : NULL, &s->target, s->stride, s->pad,
+               s->pad)) &&
+           good(dnnl_primitive_desc_create(out, &d, NULL, engine, NULL));
+}
+
+static bool backward_desc(const struct shapes *s, bool data, dnnl_primitive_desc_t *out)
+{
+    dnnl_convolution_desc_t d;
+    dnnl_primitive_desc_t hint = NULL;
+    bool fine = forward_desc(s, false, &hint) &&
+                good(data ? dnnl_convolution_backward_data_desc_init(
+                                &d, dnnl_convolution_direct, &s->source, &s->weights,
+                                &s->target, s->stride, s->pad, s->pad)
+                          : dnnl_convolution_backward_weights_desc_init(
+                                &d, dnnl_convolution_direct, &s->source, &s->weights,
+                                NULL, &s->target, s->stride, s->pad, s->pad)) &&
+                good(dnnl_primitive_desc_create(out, &d, NULL, engine, hint));
+    dnnl_primitive_desc_destroy(hint);
+    return fine;
+}
+
+/* Forward and backward-data: plain weights into the primitive's order. Gradients: out of
+ * it, added to what is there. */
+static bool make_reorder(struct plan *p, const dnnl_memory_desc_t *plain,
+                         const dnnl_memory_desc_t *blocked)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    dnnl_primitive_desc_t d = NULL;
+    bool out = p->direction == BACKWARD_WEIGHTS;
+    bool fine = good(dnnl_primitive_attr_create(&attr));
+    if (fine && out)
+        fine = good(dnnl_post_ops_create(&ops)) &&
+               good(dnnl_post_ops_append_sum(ops, 1)) &&
+               good(dnnl_primitive_attr_set_post_ops(attr, ops));
+    fine = fine &&
+           good(dnnl_reorder_primitive_desc_create(
+               &d, out ? blocked : plain, engine, out ? plain : blocked, engine, attr)) &&
+           good(dnnl_primitive_create(&p->reorder, d));
+    dnnl_primitive_desc_destroy(d);
+    dnnl_post_ops_destroy(ops);
+    dnnl_primitive_attr_destroy(attr);
+    return fine;
+}
+
+static bool make_plan(struct plan *p)
+{
+    struct shapes s;
+    dnnl_primitive_desc_t d = NULL;
+    if (!describe(&p->shape, p->n, &s))
+        return false;
+    bool fine = p->direction == FORWARD
+                    ? forward_desc(&s, p->bias, &d)
+                    : backward_desc(&s, p->direction == BACKWARD_DATA, &d);
+    if (!fine)
+        return false;
+    const dnnl_memory_desc_t *blocked = dnnl_primitive_desc_query_md(
+        d,
+        p->direction == BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md
+                                         : dnnl_query_weights_md,
+        0);
+    p->weight_bytes = dnnl_memory_desc_get_size(blocked);
+    fine =
+        good(dnnl_primitive_create(&p->convolution, d)) &&
+        good(dnnl_memory_create(&p->source, &s.source, engine, DNNL_MEMORY_NONE)) &&
+        good(dnnl_memory_create(&p->target, &s.target, engine, DNNL_MEMORY_NONE)) &&
+        good(dnnl_memory_create(&p->bias_memory, &s.bias, engine, DNNL_MEMORY_NONE)) &&
+        good(dnnl_memory_create(&p->plain, &s.plain_weights, engine, DNNL_MEMORY_NONE)) &&
+        good(dnnl_memory_create(&p->blocked, blocked, engine, DNNL_MEMORY_NONE)) &&
+        make_reorder(p, &s.plain_weights, blocked);
+    dnnl_primitive_desc_destroy(d);
+    return fine;
+}
+
+/* The plan for a shape, made on first use. */
+static struct plan *find_plan(const struct dpf_conv *shape, int64_t n, bool bias,
+                              enum direction direction)
+{
+    for (size_t i = 0; i < own.count; i++)
+        if (own.plans[i].n == n && own.plans[i].direction == direction &&
+            own.plans[i].bias == bias &&
+            memcmp(&own.plans[i].shape, shape, sizeof *shape) == 0)
+            return &own.plans[i];
+    if (own.count == MOST_PLANS) /* shapes that keep changing: start over */
+        dpf_cpu_end_convolutions();
+    if (!begin_thread())
+        return NULL;
+    if (!dpf_grow(&own.plans, &own.capacity, own.count + 1, sizeof *own.plans)) {
+        dpf_cpu_fail("out of memory");
+        return NULL;
+    }
+    struct plan *p = &own.plans[own.count];
+    *p = (struct plan){.shape = *shape, .n = n, .bias = bias, .direction = direction};
+    if (!make_plan(p)) {
+        release_plan(p);
+        return NULL;
+    }
+    own.count++;
+    return p;
+}
+
+/* ------------------------------------------------------------------------- execution */
+
+static int64_t volume(const int64_t size[DPF_SPACE])
+{
+    return size[0] * size[1] * size[2];
+}
+
+static void point(dnnl_memory_t memory, const void *at)
+{
+    /* oneDNN only reads what is an input */
+    good(dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)at));
+}
+
+static void run_reorder(struct plan *p, const void *plain, void *blocked)
+{
+    bool out = p->direction == BACKWARD_WEIGHTS;
+    point(p->plain, plain);
+    point(p->blocked, blocked);
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, out ? p->blocked : p->plain},
+                              {DNNL_ARG_TO, out ? p->plain : p->blocked}};
+    good(dnnl_primitive_execute(p->reorder, own.stream, 2, args));
+}
+
+static void cpu_conv_forward(const struct dpf_conv *shape, int64_t n, const float *x,
+                             const float *w, const float *b, bool relu, float *y)
+{
+    struct plan *p = find_plan(shape, n, b != NULL, FORWARD);
+    void *weights = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
+    if (!weights)
+        return;
+    run_reorder(p, w, weights);
+    point(p->source, x);
+    point(p->target, y);
+    point(p->bias_memory, b);
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
+                              {DNNL_ARG_WEIGHTS, p->blocked},
+                              {DNNL_ARG_DST, p->target},
+                              {DNNL_ARG_BIAS, p->bias_memory}};
+    good(dnnl_primitive_execute(p->convolution, own.stream, b ? 4 : 3, args));
+    if (relu) /* not oneDNN's own, which takes NaN for 0 */
+        dpf_kernels_cpu()->unary_forward(
+            DPF_RELU, n * volume(shape->out) * shape->out_channels, y, y);
+}
+
+static void cpu_conv_backward_data(const struct dpf_conv *shape, int64_t n,
+                                   const float *dy, const float *w, float *dx)
+{
+    struct plan *p = find_plan(shape, n, false, BACKWARD_DATA);
+    void *weights = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
+    if (!weights)
+        return;
+    run_reorder(p, w, weights);
+    point(p->source, dx);
+    point(p->target, dy);
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_SRC, p->source},
+                              {DNNL_ARG_WEIGHTS, p->blocked},
+                              {DNNL_ARG_DIFF_DST, p->target}};
+    good(dnnl_primitive_execute(p->convolution, own.stream, 3, args));
+}
+
+/* The gradient of all n examples, in the primitive's order. */
+static void weight_gradient(struct plan *p, const float *x, const float *dy, void *slot)
+{
+    point(p->source, x);
+    point(p->target, dy);
+    point(p->blocked, slot);
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
+                              {DNNL_ARG_DIFF_WEIGHTS, p->blocked},
+                              {DNNL_ARG_DIFF_DST, p->target}};
+    good(dnnl_primitive_execute(p->convolution, own.stream, 3, args));
+}
+
+static void cpu_conv_backward_weights(const struct dpf_conv *shape, int64_t n,
+                                      const float *x, const float *dy, float *dw,
+                                      float *db)
+{
+    struct plan *p = find_plan(shape, n, false, BACKWARD_WEIGHTS);
+    void *slot = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
+    if (!slot)
+        return;
+    weight_gradient(p, x, dy, slot);
+    run_reorder(p, dw, slot);
+    if (db)
+        dpf_kernels_cpu()->sum_bias(n * volume(shape->out), shape->out_channels, dy, db);
+}
+
+static int64_t cpu_conv_slot(const struct dpf_conv *shape)
+{
+    struct plan *p = find_plan(shape, 1, false, BACKWARD_WEIGHTS);
+    return p ? (int64_t)((p->weight_bytes + 63) / 64 * 16) : 0;
+}
+
+static void cpu_conv_example_gradients(const struct dpf_conv *shape, int64_t n,
+                                       const float *x, const float *dy, float *slots)
+{
+    struct plan *p = find_plan(shape, 1, false, BACKWARD_WEIGHTS);
+    int64_t in = volume(shape->in) * shape->in_channels, slot = cpu_conv_slot(shape);
+    int64_t out = volume(shape->out) * shape->out_channels;
+    for (int64_t e = 0; p && e < n; e++) {
+        int64_t used = (int64_t)(p->weight_bytes / sizeof *slots);
+        weight_gradient(p, x + e * in, dy + e * out, slots + e * slot);
+        for (int64_t i = used; i < slot; i++)
+            slots[e * slot + i] = 0;
+    }
+}
+
+static void cpu_conv_add_slots(const struct dpf_conv *shape, int64_t n,
+                               const float *factor, const float *slots, float *dw)
+{
+    struct plan *p = find_plan(shape, 1, false, BACKWARD_WEIGHTS);
+    int64_t slot = cpu_conv_slot(shape);
+    float *sum = p ? dpf_cpu_scratch(DPF_CPU_SUMS, (size_t)slot * sizeof *sum) : NULL;
+    if (!sum)
+        return;
+    memset(sum, 0, (size_t)slot * sizeof *sum);
+    dpf_kernels_cpu()->add_scaled_rows(n, slot, factor, slots, sum);
+    run_reorder(p, dw, sum);
+}
+
+void dpf_cpu_add_convolutions(struct dpf_kernels *table)
+{
+    good(dnnl_engine_create(&engine, dnnl_cpu, 0));
+    table->conv_forward = cpu_conv_forward;
+    table->conv_backward_data = cpu_conv_backward_data;
+    table->conv_backward_weights = cpu_conv_backward_weights;
+    table->conv_slot = cpu_conv_slot;
+    table->conv_example_gradients = cpu_conv_example_gradients;
+    table->conv_add_slots = cpu_conv_add_slots;
+}

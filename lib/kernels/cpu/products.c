@@ -1,0 +1,28 @@
+/* Products, by OpenBLAS. */
+#include <cblas.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+#include "base/banned.h"
+
+static void cpu_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                     double alpha, const float *a, const float *b, double beta, float *c)
+{
+    if (m == 0 || n == 0)
+        return;
+    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+                transpose_b ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
+                (float)alpha, a,
+                (int)(transpose_a ? m
+                      : k > 0     ? k
+                                  : 1),
+                b, (int)(transpose_b ? (k > 0 ? k : 1) : n), (float)beta, c, (int)n);
+}
+
+void dpf_cpu_add_products(struct dpf_kernels *table)
+{
+    /* Threads are ours, one a network; the library's own would only be in the way. */
+    openblas_set_num_threads(1);
+    table->gemm = cpu_gemm;
+}

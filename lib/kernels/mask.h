@@ -1,0 +1,36 @@
+/* Which values dropout keeps: a hash of seed, row and place instead of a generator's
+ * state, so that every backend, batch size and number of threads drops the same ones.
+ * Good enough for dropout; never for privacy. */
+#ifndef DPF_KERNELS_MASK_H
+#define DPF_KERNELS_MASK_H
+
+#include <stdint.h>
+
+/* One row's key (the finaliser of SplitMix64, twice). */
+static inline uint64_t dpf_mask_key(uint64_t seed, uint64_t stream)
+{
+    uint64_t z = seed * 0x9e3779b97f4a7c15u + stream;
+    for (int round = 0; round < 2; round++) {
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        z ^= z >> 31;
+    }
+    return z;
+}
+
+/* 32 bits for place i of a row. */
+static inline uint32_t dpf_mask_draw(uint64_t key, uint32_t i)
+{
+    uint32_t z = i * 0x9e3779b9u + (uint32_t)key;
+    z = (z ^ z >> 16) * 0x7feb352du;
+    z = (z ^ z >> 15 ^ (uint32_t)(key >> 32)) * 0x846ca68bu;
+    return z ^ z >> 16;
+}
+
+/* Draws below this are dropped. */
+static inline uint32_t dpf_mask_threshold(double rate)
+{
+    return (uint32_t)(rate * 4294967296.0);
+}
+
+#endif

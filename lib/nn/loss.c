@@ -5,14 +5,14 @@
 
 #include "base/banned.h"
 
-/* Scores of one position, `stride` apart: log of the sum of exponentials, safely. */
-static double log_sum_exp(int64_t classes, int64_t stride, const float *z)
+/* Scores of one position: log of the sum of exponentials, safely. */
+static double log_sum_exp(int64_t classes, const float *z)
 {
     double top = (double)z[0], sum = 0;
     for (int64_t l = 1; l < classes; l++)
-        top = fmax(top, (double)z[l * stride]);
+        top = fmax(top, (double)z[l]);
     for (int64_t l = 0; l < classes; l++)
-        sum += exp((double)z[l * stride] - top);
+        sum += exp((double)z[l] - top);
     return top + log(sum);
 }
 
@@ -21,12 +21,12 @@ static double cross_entropy(int64_t classes, int64_t voxels, const float *z,
                             const int32_t *labels, float *gradient)
 {
     double sum = 0, share = 1 / (double)voxels;
-    for (int64_t v = 0; v < voxels; v++) {
-        double total = log_sum_exp(classes, voxels, z + v);
-        sum += (total - (double)z[labels[v] * voxels + v]) * share;
+    for (int64_t v = 0; v < voxels; v++, z += classes, gradient += classes) {
+        double total = log_sum_exp(classes, z);
+        sum += (total - (double)z[labels[v]]) * share;
         for (int64_t l = 0; l < classes; l++) {
-            double p = exp((double)z[l * voxels + v] - total);
-            gradient[l * voxels + v] = (float)((p - (l == labels[v])) * share);
+            double p = exp((double)z[l] - total);
+            gradient[l] = (float)((p - (l == labels[v])) * share);
         }
     }
     return sum;
@@ -69,38 +69,35 @@ static double squared(int64_t count, const float *z, const float *values, float 
 }
 
 /* With p the softmax at each voxel, a class has Dice (2 sum p y + 1) / (sum p + sum y +
- * 1): the 1 makes an absent class count as found. The gradient goes through p: first with
- * respect to p, into `gradient`, then through the softmax of each voxel. */
+ * 1): the 1 makes an absent class count as found. `gradient` holds p until the slopes are
+ * known; then the gradient with respect to p goes through the softmax of each voxel. */
 static double dice(int64_t classes, int64_t voxels, const float *z, const int32_t *labels,
                    float *gradient)
 {
-    double loss = 1;
-    for (int64_t l = 0; l < classes; l++) {
-        double both = 0, all = 0;
-        for (int64_t v = 0; v < voxels; v++) {
-            double total = log_sum_exp(classes, voxels, z + v);
-            double p = exp((double)z[l * voxels + v] - total), y = labels[v] == l;
-            both += p * y;
-            all += p + y;
-        }
-        double top = 2 * both + 1, bottom = all + 1;
-        loss -= top / bottom / (double)classes;
-        for (int64_t v = 0; v < voxels; v++) {
-            double y = labels[v] == l;
-            gradient[l * voxels + v] =
-                (float)(-(2 * y * bottom - top) / (bottom * bottom) / (double)classes);
+    double loss = 1, both[DPF_LOSS_MAX_DICE] = {0}, all[DPF_LOSS_MAX_DICE] = {0};
+    double hit[DPF_LOSS_MAX_DICE], miss[DPF_LOSS_MAX_DICE];
+    for (int64_t v = 0; v < voxels; v++) {
+        double total = log_sum_exp(classes, z + v * classes);
+        for (int64_t l = 0; l < classes; l++) {
+            double p = exp((double)z[v * classes + l] - total), y = labels[v] == l;
+            gradient[v * classes + l] = (float)p;
+            both[l] += p * y;
+            all[l] += p + y;
         }
     }
+    for (int64_t l = 0; l < classes; l++) {
+        double top = 2 * both[l] + 1, bottom = all[l] + 1, share = 1 / (double)classes;
+        loss -= top / bottom * share;
+        hit[l] = (top - 2 * bottom) / (bottom * bottom) * share;
+        miss[l] = top / (bottom * bottom) * share;
+    }
     for (int64_t v = 0; v < voxels; v++) {
-        double total = log_sum_exp(classes, voxels, z + v), mean = 0;
+        float *p = gradient + v * classes;
+        double mean = 0;
         for (int64_t l = 0; l < classes; l++)
-            mean +=
-                exp((double)z[l * voxels + v] - total) * (double)gradient[l * voxels + v];
-        for (int64_t l = 0; l < classes; l++) {
-            double p = exp((double)z[l * voxels + v] - total);
-            gradient[l * voxels + v] =
-                (float)(p * ((double)gradient[l * voxels + v] - mean));
-        }
+            mean += (double)p[l] * (labels[v] == l ? hit[l] : miss[l]);
+        for (int64_t l = 0; l < classes; l++)
+            p[l] = (float)((double)p[l] * ((labels[v] == l ? hit[l] : miss[l]) - mean));
     }
     return loss;
 }

@@ -21,8 +21,10 @@ struct dpf_loss_target {
     const float *values;   /* SQUARED: one an output; TAYLOR: two a class, see below */
 };
 
-/* One example: `classes` scores (times `voxels` positions for VOXEL and DICE, class by
- * class). Returns the loss and writes its gradient.
+enum { DPF_LOSS_MAX_DICE = 256 }; /* classes */
+
+/* One example: `classes` scores (for VOXEL and DICE, those of each of `voxels`
+ * positions). Labels must be below `classes`. Returns the loss and writes its gradient.
  *
  * TAYLOR: sum over classes of log 2 + c1 z + c2 z^2. Without noise c1 = 1/2 - y and
  * c2 = 1/8 (y is 1 for the true class, else 0), the expansion of the logistic

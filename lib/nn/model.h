@@ -38,7 +38,7 @@ enum dpf_op {
     DPF_OP_FLATTEN,
     DPF_OP_CONCAT, /* along the channels */
     DPF_OP_UPSAMPLE,
-    DPF_OP_BALL, /* onto the unit ball: the bottleneck of Autoencoded PATE */
+    DPF_OP_BALL, /* l + 1 numbers onto the unit ball of dimension l (Autoencoded PATE) */
 };
 
 enum { DPF_NODE_INPUTS = 2, DPF_NODE_PARAMETERS = 2, DPF_MODEL_MAX_NODES = 1024 };
@@ -60,6 +60,7 @@ struct dpf_node {
     /* Weights first, then bias; or scale, then shift. */
     struct dpf_shape parameters[DPF_NODE_PARAMETERS];
     int parameter_count;
+    size_t offset[DPF_NODE_PARAMETERS]; /* where they stand among all of the model's */
 };
 
 struct dpf_model {
@@ -67,6 +68,7 @@ struct dpf_model {
     struct dpf_node *nodes; /* in the order of the text; the first is the input */
     size_t count, capacity;
     size_t output;
+    size_t span; /* numbers in a vector of all parameters, gaps for alignment included */
 };
 
 /* Parse `text` (`name` is for messages: "NAME:LINE: what"). What is wrong is DPF_USAGE.

@@ -311,6 +311,18 @@ static enum dpf_status take_line(struct parser *p, char *line)
     return DPF_OK;
 }
 
+/* One behind the other, each at a multiple of a cache line. */
+static void place_parameters(struct dpf_model *m)
+{
+    enum { LINE = 16 };
+    for (size_t i = 0; i < m->count; i++)
+        for (int k = 0; k < m->nodes[i].parameter_count; k++) {
+            m->nodes[i].offset[k] = m->span;
+            m->span +=
+                (dpf_shape_elements(&m->nodes[i].parameters[k]) + LINE - 1) / LINE * LINE;
+        }
+}
+
 enum dpf_status dpf_model_parse(struct dpf_model *m, const char *text, size_t size,
                                 const char *name, struct dpf_error *e)
 {
@@ -326,6 +338,8 @@ enum dpf_status dpf_model_parse(struct dpf_model *m, const char *text, size_t si
     }
     if (status == DPF_OK && !p.has_output)
         status = dpf_fail(e, DPF_USAGE, "%s: the text names no output", name);
+    if (status == DPF_OK)
+        place_parameters(m);
     free(copy);
     if (status != DPF_OK)
         dpf_model_release(m);

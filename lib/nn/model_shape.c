@@ -89,8 +89,10 @@ static enum dpf_status infer_dense(struct dpf_node *n, const struct dpf_node *fr
     if (from->shape.rank != 1)
         return misfit(n, from, where, "it needs a vector: put 'flatten' between", e);
     n->shape = (struct dpf_shape){.rank = 1, .dim = {(uint64_t)n->out}};
-    n->parameters[0] =
-        (struct dpf_shape){.rank = 2, .dim = {(uint64_t)n->out, from->shape.dim[0]}};
+    uint64_t out = (uint64_t)n->out, in = from->shape.dim[0];
+    n->parameters[0] = from->bits /* a set bit adds a row */
+                           ? (struct dpf_shape){.rank = 2, .dim = {in, out}}
+                           : (struct dpf_shape){.rank = 2, .dim = {out, in}};
     n->parameters[1] = (struct dpf_shape){.rank = 1, .dim = {(uint64_t)n->out}};
     n->parameter_count = n->bias ? 2 : 1;
     return DPF_OK;
@@ -166,10 +168,14 @@ static enum dpf_status infer(struct dpf_node *n, const struct dpf_node *nodes,
     case DPF_OP_SOFTMAX: /* over the classes: a vector's values, or a voxel's channels */
         break;
     case DPF_OP_MIN_MAX:
-    case DPF_OP_BALL:
         if (from->shape.rank != 1)
             return misfit(n, from, where, "it needs a vector", e);
         break;
+    case DPF_OP_BALL:
+        if (from->shape.rank != 1 || from->shape.dim[0] < 2)
+            return misfit(n, from, where, "it needs a vector of at least two", e);
+        n->shape = (struct dpf_shape){.rank = 1, .dim = {from->shape.dim[0] - 1}};
+        return DPF_OK;
     default:
         break;
     }

@@ -7,71 +7,148 @@
 
 #include "base/banned.h"
 
-/* -------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------- sharing */
+
+/* Does node i's backward need the value it made itself? Then nobody may overwrite it. */
+static bool needs_own_value(enum dpf_op op)
+{
+    return op == DPF_OP_SIGMOID || op == DPF_OP_TANH || op == DPF_OP_SOFTMAX ||
+           op == DPF_OP_INPUT;
+}
+
+static size_t readers_of(const struct dpf_model *m, size_t node)
+{
+    size_t count = m->output == node;
+    for (size_t i = 0; i < m->count; i++)
+        for (int d = 0; d < m->nodes[i].input_count; d++)
+            count += m->nodes[i].inputs[d] == node;
+    return count;
+}
+
+/* ReLU and dropout work in place where nobody else reads their input: a pass over memory
+ * and a buffer less. What ReLU passes is positive before and after dropout, so ReLU's
+ * way back still sees where it cut. Flattening a single channel moves nothing. */
+static bool works_in_place(const struct dpf_network *net, size_t i)
+{
+    const struct dpf_node *n = &net->model->nodes[i];
+    const struct dpf_node *from = &net->model->nodes[n->inputs[0]];
+    bool flat =
+        n->op == DPF_OP_FLATTEN && (from->shape.rank < 3 || from->shape.dim[0] == 1 ||
+                                    dpf_nn_positions(&from->shape) == 1);
+    return (n->op == DPF_OP_RELU || n->op == DPF_OP_DROPOUT || flat) &&
+           !needs_own_value(from->op) && readers_of(net->model, n->inputs[0]) == 1;
+}
+
+/* ---------------------------------------------------------------------------- memory */
 
 static bool alloc_floats(const struct dpf_kernels *k, int64_t count, float **out)
 {
-    *out = k->alloc((size_t)count * sizeof **out);
+    *out = k->alloc((size_t)(count > 0 ? count : 1) * sizeof **out);
     return *out != NULL;
 }
 
-static bool alloc_layer(struct dpf_network *net, size_t i)
+/* Products that are kept should stay in the caches of one core's share. */
+enum { KEPT_FLOATS = 4 << 20 };
+
+/* The cheapest way to the norms of a convolution's examples (see the header). Costs are
+ * multiplications: a product over P positions takes P K O, Gram matrices P^2 (K + O). */
+static enum dpf_norm_way cheapest_way(const struct dpf_conv *p, int64_t slot,
+                                      int64_t capacity)
+{
+    double positions = (double)(p->out[0] * p->out[1] * p->out[2]);
+    double patch = (double)(p->in_channels * p->kernel[0] * p->kernel[1] * p->kernel[2]);
+    double out = (double)p->out_channels;
+    if (slot * capacity <= KEPT_FLOATS)
+        return DPF_NORM_KEPT;
+    return positions * (patch + out) < patch * out ? DPF_NORM_GHOST : DPF_NORM_DIRECT;
+}
+
+static bool alloc_norms(struct dpf_network *net, size_t i)
 {
     const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *n = &net->model->nodes[i];
     struct dpf_layer *l = &net->layers[i];
-    int64_t count = net->capacity * dpf_nn_elements(&n->shape);
+    bool conv = n->op == DPF_OP_CONV || n->op == DPF_OP_CONV_TRANSPOSE;
+    bool good = true;
+    if (conv) {
+        struct dpf_conv p = dpf_nn_conv_of(n, &net->model->nodes[n->inputs[0]]);
+        l->slot = k->conv_slot(&p);
+        l->way = cheapest_way(&p, l->slot, net->capacity);
+        if (l->way != DPF_NORM_GHOST)
+            good = alloc_floats(
+                k, l->slot * (l->way == DPF_NORM_KEPT ? net->capacity : 1), &l->slots);
+    }
+    if (good && (conv || n->op == DPF_OP_GROUP_NORM))
+        good = alloc_floats(k, 2 * net->capacity * (int64_t)n->shape.dim[0], &l->sums);
+    return good;
+}
+
+static bool alloc_layer(struct dpf_network *net, size_t i,
+                        const struct dpf_network_setup *setup)
+{
+    const struct dpf_kernels *k = net->kernels;
+    const struct dpf_node *n = &net->model->nodes[i];
+    struct dpf_layer *l = &net->layers[i], *from = &net->layers[n->inputs[0]];
+    int64_t record = dpf_nn_elements(&n->shape), count = net->capacity * record;
     bool good = true;
     l->trains = n->parameter_count > 0;
     for (int d = 0; d < n->input_count; d++)
         l->trains = l->trains || net->layers[n->inputs[d]].trains;
+    l->value_is_shared = i > 0 && !setup->every_value && works_in_place(net, i);
+    if (l->value_is_shared) {
+        l->value = from->value;
+        l->gradient = from->gradient;
+        l->fused = n->op == DPF_OP_RELU && n->inputs[0] + 1 == i &&
+                   net->model->nodes[i - 1].op == DPF_OP_CONV;
+        return true;
+    }
     if (n->bits) /* stays packed */
-        l->value =
-            k->alloc((size_t)(net->capacity * ((dpf_nn_elements(&n->shape) + 7) / 8)));
+        good = (l->value = k->alloc((size_t)(net->capacity * ((record + 7) / 8))));
     else
         good = alloc_floats(k, count, &l->value);
-    good = good && l->value;
-    if (l->trains)
+    if (l->trains && setup->training)
         good = good && alloc_floats(k, count, &l->gradient);
     if (n->op == DPF_OP_MAX_POOL)
         good = good && (l->chosen = k->alloc((size_t)count * sizeof *l->chosen));
-    for (int d = 0; d < n->parameter_count; d++)
-        good = good &&
-               alloc_floats(k, dpf_nn_elements(&n->parameters[d]), &l->parameters[d]) &&
-               alloc_floats(k, dpf_nn_elements(&n->parameters[d]), &l->gradients[d]);
+    if (n->parameter_count && setup->clipping)
+        good = good && alloc_norms(net, i);
     return good;
 }
 
-enum dpf_status dpf_network_init(struct dpf_network *net, const struct dpf_model *model,
-                                 const struct dpf_kernels *kernels, int64_t capacity,
+enum dpf_status dpf_network_init(struct dpf_network *net,
+                                 const struct dpf_network_setup *setup,
                                  struct dpf_error *e)
 {
-    int64_t largest = 0, widest = 0;
-    *net = (struct dpf_network){.model = model, .kernels = kernels, .capacity = capacity};
-    for (size_t i = 0; i < model->count; i++) {
-        const struct dpf_node *n = &model->nodes[i];
-        if (n->op == DPF_OP_BALL || (n->op == DPF_OP_SOFTMAX && n->shape.rank != 1))
-            return dpf_fail(e, DPF_UNAVAILABLE, "backend '%s' cannot run '%s' (%s)",
-                            kernels->name, n->name, dpf_op_name(n->op));
-        largest =
-            dpf_nn_elements(&n->shape) > largest ? dpf_nn_elements(&n->shape) : largest;
-        widest = (int64_t)n->shape.dim[0] > widest ? (int64_t)n->shape.dim[0] : widest;
-    }
-    net->layers = dpf_calloc(model->count, sizeof *net->layers);
-    net->host = dpf_calloc((size_t)capacity, sizeof *net->host);
+    const struct dpf_kernels *k = setup->kernels;
+    const struct dpf_model *m = setup->model;
+    int64_t largest = 0;
+    *net = (struct dpf_network){.model = m,
+                                .kernels = k,
+                                .capacity = setup->capacity,
+                                .parameters = setup->parameters};
+    for (size_t i = 0; i < m->count; i++)
+        largest = dpf_nn_elements(&m->nodes[i].shape) > largest
+                      ? dpf_nn_elements(&m->nodes[i].shape)
+                      : largest;
+    if (m->nodes[0].bits) /* never unpacked */
+        largest = m->count > 1 ? dpf_nn_elements(&m->nodes[1].shape) : 1;
+    net->layers = dpf_calloc(m->count, sizeof *net->layers);
+    net->host = dpf_calloc((size_t)net->capacity, sizeof *net->host);
     bool good = net->layers && net->host &&
-                alloc_floats(kernels, capacity * largest, &net->scratch) &&
-                alloc_floats(kernels, capacity * widest, &net->sums) &&
-                alloc_floats(kernels, capacity, &net->squares) &&
-                alloc_floats(kernels, capacity, &net->factors);
-    for (size_t i = 0; good && i < model->count; i++)
-        good = alloc_layer(net, i);
+                alloc_floats(k, net->capacity * largest, &net->scratch) &&
+                alloc_floats(k, net->capacity, &net->squares) &&
+                alloc_floats(k, net->capacity, &net->factors);
+    if (good && setup->training)
+        good = alloc_floats(k, (int64_t)m->span, &net->gradients);
+    for (size_t i = 0; good && i < m->count; i++)
+        good = alloc_layer(net, i, setup);
     if (!good) {
         dpf_network_release(net);
         return dpf_fail_memory(e);
     }
-    dpf_network_zero_gradients(net);
-    return DPF_OK;
+    if (net->gradients)
+        dpf_network_zero_gradients(net);
+    return k->finish(e);
 }
 
 void dpf_network_release(struct dpf_network *net)
@@ -79,17 +156,17 @@ void dpf_network_release(struct dpf_network *net)
     const struct dpf_kernels *k = net->kernels;
     for (size_t i = 0; net->layers && i < net->model->count; i++) {
         struct dpf_layer *l = &net->layers[i];
+        if (l->value_is_shared)
+            continue;
         k->release(l->value);
         k->release(l->gradient);
         k->release(l->chosen);
-        for (int d = 0; d < DPF_NODE_PARAMETERS; d++) {
-            k->release(l->parameters[d]);
-            k->release(l->gradients[d]);
-        }
+        k->release(l->slots);
+        k->release(l->sums);
     }
     if (k) {
+        k->release(net->gradients);
         k->release(net->scratch);
-        k->release(net->sums);
         k->release(net->squares);
         k->release(net->factors);
     }
@@ -98,70 +175,97 @@ void dpf_network_release(struct dpf_network *net)
     *net = (struct dpf_network){0};
 }
 
-void dpf_network_clear(const struct dpf_kernels *k, float *x, int64_t count)
+size_t dpf_network_example_bytes(const struct dpf_model *m)
 {
-    static const float none[1024];
-    for (int64_t i = 0; i < count; i += 1024)
-        k->put(x + i, none, (size_t)(count - i < 1024 ? count - i : 1024) * sizeof *x);
+    size_t floats = 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (!m->nodes[i].bits && m->nodes[i].op != DPF_OP_RELU &&
+            m->nodes[i].op != DPF_OP_DROPOUT)
+            floats += 2 * dpf_shape_elements(&m->nodes[i].shape);
+    return floats * sizeof(float);
 }
 
 void dpf_network_zero_gradients(struct dpf_network *net)
 {
-    for (size_t i = 0; i < net->model->count; i++)
-        for (int d = 0; d < net->model->nodes[i].parameter_count; d++)
-            dpf_network_clear(net->kernels, net->layers[i].gradients[d],
-                              dpf_nn_elements(&net->model->nodes[i].parameters[d]));
+    net->kernels->clear(net->gradients, (int64_t)net->model->span);
 }
 
-/* ------------------------------------------------------------------------- forward */
+const float *dpf_network_parameter(const struct dpf_network *net, size_t i, int k)
+{
+    return k < net->model->nodes[i].parameter_count
+               ? net->parameters + net->model->nodes[i].offset[k]
+               : NULL;
+}
 
-static void forward_dense(struct dpf_network *net, const struct dpf_node *n,
-                          const struct dpf_node *from, struct dpf_layer *l,
-                          const float *x, int64_t count)
+float *dpf_network_gradient(const struct dpf_network *net, size_t i, int k)
+{
+    return k < net->model->nodes[i].parameter_count
+               ? net->gradients + net->model->nodes[i].offset[k]
+               : NULL;
+}
+
+/* -------------------------------------------------------------------------- forward */
+
+static void forward_dense(struct dpf_network *net, size_t i, const float *x,
+                          int64_t count)
 {
     const struct dpf_kernels *k = net->kernels;
+    const struct dpf_node *n = &net->model->nodes[i];
+    const struct dpf_node *from = &net->model->nodes[n->inputs[0]];
+    const float *w = dpf_network_parameter(net, i, 0);
+    const float *bias = dpf_network_parameter(net, i, 1);
+    float *y = net->layers[i].value;
     int64_t in = dpf_nn_elements(&from->shape);
     if (from->bits) {
-        k->dense_bits_forward(count, in, n->out, (const uint8_t *)(const void *)x,
-                              l->parameters[0], n->bias ? l->parameters[1] : NULL,
-                              l->value);
+        k->dense_bits_forward(count, in, n->out, (const uint8_t *)(const void *)x, w,
+                              bias, y);
         return;
     }
-    k->gemm(false, true, count, n->out, in, 1, x, l->parameters[0], 0, l->value);
-    if (n->bias)
-        k->add_bias(count, n->out, 1, l->parameters[1], l->value);
+    k->gemm(false, true, count, n->out, in, 1, x, w, 0, y);
+    if (bias)
+        k->add_bias(count, n->out, bias, y);
 }
 
-static void forward_conv(struct dpf_network *net, const struct dpf_node *n,
-                         const struct dpf_node *from, struct dpf_layer *l, const float *x,
-                         int64_t count)
+static void forward_conv(struct dpf_network *net, size_t i, const float *x, int64_t count)
 {
     const struct dpf_kernels *k = net->kernels;
-    struct dpf_conv p = dpf_nn_conv_of(n, from);
-    const float *bias = n->bias ? l->parameters[1] : NULL;
+    const struct dpf_node *n = &net->model->nodes[i];
+    struct dpf_conv p = dpf_nn_conv_of(n, &net->model->nodes[n->inputs[0]]);
+    const float *w = dpf_network_parameter(net, i, 0);
+    const float *bias = dpf_network_parameter(net, i, 1);
+    float *y = net->layers[i].value;
     if (n->op == DPF_OP_CONV) {
-        k->conv_forward(&p, count, x, l->parameters[0], bias, l->value);
+        bool relu = i + 1 < net->model->count && net->layers[i + 1].fused;
+        k->conv_forward(&p, count, x, w, bias, relu, y);
         return;
     }
-    k->conv_backward_data(&p, count, x, l->parameters[0], l->value);
+    k->conv_backward_data(&p, count, x, w, y);
     if (bias)
-        k->add_bias(count, n->out, dpf_nn_positions(&n->shape), bias, l->value);
+        k->add_bias(count * dpf_nn_positions(&n->shape), n->out, bias, y);
 }
 
 /* Both inputs' channels, one behind the other. */
-static void forward_concat(struct dpf_network *net, const struct dpf_node *n,
-                           struct dpf_layer *l, int64_t count)
+static void forward_concat(struct dpf_network *net, size_t i, int64_t count)
 {
-    int64_t whole = dpf_nn_elements(&n->shape), at = 0;
+    const struct dpf_node *n = &net->model->nodes[i];
+    int64_t whole = (int64_t)n->shape.dim[0], at = 0;
     for (int d = 0; d < n->input_count; d++) {
-        int64_t part = dpf_nn_elements(&net->model->nodes[n->inputs[d]].shape);
-        net->kernels->copy_columns(count, part, net->layers[n->inputs[d]].value, part,
-                                   l->value + at, whole);
+        int64_t part = (int64_t)net->model->nodes[n->inputs[d]].shape.dim[0];
+        net->kernels->copy_columns(count * dpf_nn_positions(&n->shape), part,
+                                   net->layers[n->inputs[d]].value, part,
+                                   net->layers[i].value + at, whole);
         at += part;
     }
 }
 
-static void forward_node(struct dpf_network *net, size_t i, int64_t n, bool training)
+uint64_t dpf_network_mask_stream(const struct dpf_network *net, size_t i, uint64_t first)
+{
+    return ((net->step * DPF_MODEL_MAX_NODES + i) << 32) + first;
+}
+
+/* Operations without parameters and windows. */
+static void forward_simple(struct dpf_network *net, size_t i, int64_t n, bool training,
+                           uint64_t first)
 {
     const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *node = &net->model->nodes[i];
@@ -169,17 +273,67 @@ static void forward_node(struct dpf_network *net, size_t i, int64_t n, bool trai
     struct dpf_layer *l = &net->layers[i];
     const float *x = net->layers[node->inputs[0]].value;
     int64_t record = dpf_nn_elements(&node->shape), all = n * record;
+    int64_t channels = (int64_t)node->shape.dim[0], in[DPF_SPACE];
+    int64_t factor[DPF_SPACE] = {1, node->factor, node->factor};
+    switch (node->op) {
+    case DPF_OP_RELU:
+        if (l->fused)
+            break;
+        k->unary_forward(DPF_RELU, all, x, l->value);
+        break;
+    case DPF_OP_SIGMOID:
+    case DPF_OP_TANH:
+        k->unary_forward(dpf_nn_unary_of(node->op), all, x, l->value);
+        break;
+    case DPF_OP_SOFTMAX:
+        k->softmax_forward(all / channels, channels, x, l->value);
+        break;
+    case DPF_OP_MIN_MAX:
+        k->min_max_forward(n, record, x, l->value);
+        break;
+    case DPF_OP_BALL:
+        k->ball_forward(n, record, x, l->value);
+        break;
+    case DPF_OP_UPSAMPLE:
+        dpf_nn_space(&from->shape, in);
+        factor[0] = node->shape.rank == 4 ? node->factor : 1;
+        k->upsample_forward(n, channels, in, factor, x, l->value);
+        break;
+    case DPF_OP_DROPOUT:
+        if (training)
+            k->dropout(n, record, node->rate, net->seed,
+                       dpf_network_mask_stream(net, i, first), x, l->value);
+        else if (x != l->value)
+            k->copy_columns(1, all, x, all, l->value, all);
+        break;
+    case DPF_OP_FLATTEN:
+        if (x != l->value)
+            k->to_channels_first(n, (int64_t)from->shape.dim[0],
+                                 dpf_nn_positions(&from->shape), x, l->value);
+        break;
+    default:
+        break;
+    }
+}
+
+static void forward_node(struct dpf_network *net, size_t i, int64_t n, bool training,
+                         uint64_t first)
+{
+    const struct dpf_kernels *k = net->kernels;
+    const struct dpf_node *node = &net->model->nodes[i];
+    const struct dpf_node *from = &net->model->nodes[node->inputs[0]];
+    struct dpf_layer *l = &net->layers[i];
+    const float *x = net->layers[node->inputs[0]].value;
     struct dpf_pool pool;
     struct dpf_lrn lrn;
     struct dpf_group_norm norm;
-    int64_t in[DPF_SPACE], factor[DPF_SPACE] = {1, node->factor, node->factor};
     switch (node->op) {
     case DPF_OP_DENSE:
-        forward_dense(net, node, from, l, x, n);
+        forward_dense(net, i, x, n);
         break;
     case DPF_OP_CONV:
     case DPF_OP_CONV_TRANSPOSE:
-        forward_conv(net, node, from, l, x, n);
+        forward_conv(net, i, x, n);
         break;
     case DPF_OP_MAX_POOL:
         pool = dpf_nn_pool_of(node, from);
@@ -189,63 +343,56 @@ static void forward_node(struct dpf_network *net, size_t i, int64_t n, bool trai
         pool = dpf_nn_pool_of(node, from);
         k->average_pool_forward(&pool, n, x, l->value);
         break;
-    case DPF_OP_RELU:
-    case DPF_OP_SIGMOID:
-    case DPF_OP_TANH:
-        k->unary_forward(dpf_nn_unary_of(node->op), all, x, l->value);
-        break;
-    case DPF_OP_SOFTMAX:
-        k->softmax_forward(n, record, x, l->value);
-        break;
     case DPF_OP_LRN:
         lrn = dpf_nn_lrn_of(node);
         k->lrn_forward(&lrn, n, x, l->value);
         break;
-    case DPF_OP_MIN_MAX:
-        k->min_max_forward(n, record, x, l->value);
-        break;
     case DPF_OP_GROUP_NORM:
         norm = dpf_nn_group_norm_of(node);
-        k->group_norm_forward(&norm, n, x, l->parameters[0], l->parameters[1], l->value);
-        break;
-    case DPF_OP_UPSAMPLE:
-        dpf_nn_space(&from->shape, in);
-        factor[0] = node->shape.rank == 4 ? node->factor : 1;
-        k->upsample_forward(n * (int64_t)node->shape.dim[0], in, factor, x, l->value);
+        k->group_norm_forward(&norm, n, x, dpf_network_parameter(net, i, 0),
+                              dpf_network_parameter(net, i, 1), l->value);
         break;
     case DPF_OP_CONCAT:
-        forward_concat(net, node, l, n);
+        forward_concat(net, i, n);
         break;
-    case DPF_OP_DROPOUT:
-        if (training) {
-            k->dropout(all, node->rate, net->seed, net->step * DPF_MODEL_MAX_NODES + i, x,
-                       l->value);
-            break;
-        }
-        k->copy_columns(1, all, x, all, l->value, all);
-        break;
-    case DPF_OP_FLATTEN:
-        k->copy_columns(1, all, x, all, l->value, all);
-        break;
-    case DPF_OP_INPUT:
-    case DPF_OP_BALL:
-        break;
+    default:
+        forward_simple(net, i, n, training, first);
     }
 }
 
-void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool training)
+void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool training,
+                         uint64_t first)
 {
+    const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *input = &net->model->nodes[0];
     int64_t record = dpf_nn_elements(&input->shape);
+    bool turn = input->shape.rank >= 3 && input->shape.dim[0] > 1;
     size_t bytes = input->bits ? (size_t)(n * ((record + 7) / 8))
                                : (size_t)(n * record) * sizeof(float);
-    net->step += training;
-    net->kernels->put(net->layers[0].value, x, bytes);
+    k->put(turn ? net->scratch : net->layers[0].value, x, bytes);
+    if (turn)
+        k->to_channels_last(n, (int64_t)input->shape.dim[0],
+                            dpf_nn_positions(&input->shape), net->scratch,
+                            net->layers[0].value);
     for (size_t i = 1; i < net->model->count; i++)
-        forward_node(net, i, n, training);
+        forward_node(net, i, n, training, first);
 }
 
 const float *dpf_network_output(const struct dpf_network *net)
 {
     return net->layers[net->model->output].value;
+}
+
+void dpf_network_read(struct dpf_network *net, size_t node, int64_t n, float *host)
+{
+    const struct dpf_node *from = &net->model->nodes[node];
+    const float *value = net->layers[node].value;
+    if (from->shape.rank >= 3 && from->shape.dim[0] > 1) {
+        net->kernels->to_channels_first(n, (int64_t)from->shape.dim[0],
+                                        dpf_nn_positions(&from->shape), value,
+                                        net->scratch);
+        value = net->scratch;
+    }
+    net->kernels->get(host, value,
+                      (size_t)(n * dpf_nn_elements(&from->shape)) * sizeof *host);
 }

@@ -53,47 +53,87 @@ void dpf_optimiser_begin(struct dpf_optimiser *o)
     o->step++;
 }
 
-/* One parameter: m and v are its state. Returns what is subtracted. */
-static double change(const struct dpf_optimiser *o, double rate, double g, float *m,
-                     float *v)
-{
-    double first = (double)*m, second = (double)*v, t = (double)o->step, delta;
-    switch (o->kind) {
-    case DPF_SGD:
-        return rate * g;
-    case DPF_MOMENTUM:
-        first = o->momentum * first + g;
-        *m = (float)first;
-        return rate * first;
-    case DPF_ADAM: /* Kingma and Ba 2015, Algorithm 1 */
-        first = o->decay1 * first + (1 - o->decay1) * g;
-        second = o->decay2 * second + (1 - o->decay2) * g * g;
-        *m = (float)first;
-        *v = (float)second;
-        return rate * (first / (1 - pow(o->decay1, t))) /
-               (sqrt(second / (1 - pow(o->decay2, t))) + o->epsilon);
-    case DPF_ADADELTA: /* Zeiler 2012: m averages squared changes, v squared gradients */
-        second = o->decay1 * second + (1 - o->decay1) * g * g;
-        delta = sqrt(first + o->epsilon) / sqrt(second + o->epsilon) * g;
-        first = o->decay1 * first + (1 - o->decay1) * delta * delta;
-        *m = (float)first;
-        *v = (float)second;
-        return rate * delta;
-    }
-    return 0;
-}
+/* What one step needs, worked out once for all parameters. */
+struct constants {
+    float rate, momentum, keep1, new1, keep2, new2, scale2, epsilon;
+};
 
-void dpf_optimiser_update(struct dpf_optimiser *o, size_t offset, size_t count,
-                          float *parameters, const float *gradient)
+static struct constants constants_of(const struct dpf_optimiser *o)
 {
     /* The schedule counts steps from 0, `step` counts from 1. */
     struct dpf_optimiser before = *o;
     before.step--;
-    double rate = dpf_optimiser_rate(&before);
+    double rate = dpf_optimiser_rate(&before), t = (double)o->step;
+    struct constants c = {.rate = (float)rate,
+                          .momentum = (float)o->momentum,
+                          .keep1 = (float)o->decay1,
+                          .new1 = (float)(1 - o->decay1),
+                          .keep2 = (float)o->decay2,
+                          .new2 = (float)(1 - o->decay2),
+                          .scale2 = 1,
+                          .epsilon = (float)o->epsilon};
+    if (o->kind == DPF_ADAM) {
+        c.rate = (float)(rate / (1 - pow(o->decay1, t)));
+        c.scale2 = (float)(1 / (1 - pow(o->decay2, t)));
+    }
+    return c;
+}
+
+/* Kingma and Ba 2015, Algorithm 1. */
+static void adam(const struct constants *c, size_t count, float *restrict w,
+                 const float *restrict g, float *restrict m, float *restrict v)
+{
     for (size_t i = 0; i < count; i++) {
-        double w = (double)parameters[i];
-        double g = (double)gradient[i] + o->l2 * w + o->l1 * (w > 0 ? 1 : w < 0 ? -1 : 0);
-        double d = change(o, rate, g, &o->first[offset + i], &o->second[offset + i]);
-        parameters[i] = (float)(w - d);
+        m[i] = c->keep1 * m[i] + c->new1 * g[i];
+        v[i] = c->keep2 * v[i] + c->new2 * g[i] * g[i];
+        w[i] -= c->rate * m[i] / (sqrtf(v[i] * c->scale2) + c->epsilon);
+    }
+}
+
+/* Zeiler 2012: m averages squared changes, v squared gradients. */
+static void adadelta(const struct constants *c, size_t count, float *restrict w,
+                     const float *restrict g, float *restrict m, float *restrict v)
+{
+    for (size_t i = 0; i < count; i++) {
+        v[i] = c->keep1 * v[i] + c->new1 * g[i] * g[i];
+        float delta = sqrtf(m[i] + c->epsilon) / sqrtf(v[i] + c->epsilon) * g[i];
+        m[i] = c->keep1 * m[i] + c->new1 * delta * delta;
+        w[i] -= c->rate * delta;
+    }
+}
+
+static void momentum(const struct constants *c, size_t count, float *restrict w,
+                     const float *restrict g, float *restrict m)
+{
+    for (size_t i = 0; i < count; i++) {
+        m[i] = c->momentum * m[i] + g[i];
+        w[i] -= c->rate * m[i];
+    }
+}
+
+void dpf_optimiser_update(const struct dpf_optimiser *o, size_t offset, size_t count,
+                          float *parameters, float *gradient)
+{
+    struct constants c = constants_of(o);
+    float l1 = (float)o->l1, l2 = (float)o->l2;
+    float *m = o->first + offset, *v = o->second + offset;
+    for (size_t i = 0; l2 > 0 && i < count; i++)
+        gradient[i] += l2 * parameters[i];
+    for (size_t i = 0; l1 > 0 && i < count; i++)
+        gradient[i] += parameters[i] > 0 ? l1 : parameters[i] < 0 ? -l1 : 0;
+    switch (o->kind) {
+    case DPF_SGD:
+        for (size_t i = 0; i < count; i++)
+            parameters[i] -= c.rate * gradient[i];
+        break;
+    case DPF_MOMENTUM:
+        momentum(&c, count, parameters, gradient, m);
+        break;
+    case DPF_ADAM:
+        adam(&c, count, parameters, gradient, m, v);
+        break;
+    case DPF_ADADELTA:
+        adadelta(&c, count, parameters, gradient, m, v);
+        break;
     }
 }

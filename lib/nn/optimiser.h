@@ -35,9 +35,10 @@ enum dpf_status dpf_optimiser_init(struct dpf_optimiser *o, size_t count,
 void dpf_optimiser_release(struct dpf_optimiser *o);
 /* The rate of the step that comes next. */
 double dpf_optimiser_rate(const struct dpf_optimiser *o);
-/* Start a step; then hand over the parameters in pieces, each at its offset. */
+/* Start a step; then hand over the parameters in pieces, each at its offset and each
+ * once, from any thread. Penalties are added to `gradient`. */
 void dpf_optimiser_begin(struct dpf_optimiser *o);
-void dpf_optimiser_update(struct dpf_optimiser *o, size_t offset, size_t count,
-                          float *parameters, const float *gradient);
+void dpf_optimiser_update(const struct dpf_optimiser *o, size_t offset, size_t count,
+                          float *parameters, float *gradient);
 
 #endif

@@ -80,24 +80,18 @@ static void load_digits(void)
     dpf_source_destroy(&source);
 }
 
-static void step(struct dpf_network *net, struct dpf_optimiser *o, double divisor)
+static void step(struct dpf_network *net, struct dpf_optimiser *o, float *parameters,
+                 double divisor)
 {
-    size_t at = 0;
+    for (size_t i = 0; i < net->model->span; i++)
+        net->gradients[i] /= (float)divisor;
     dpf_optimiser_begin(o);
-    for (size_t i = 0; i < net->model->count; i++)
-        for (int k = 0; k < net->model->nodes[i].parameter_count; k++) {
-            size_t n = (size_t)dpf_nn_elements(&net->model->nodes[i].parameters[k]);
-            for (size_t j = 0; j < n; j++)
-                net->layers[i].gradients[k][j] /= (float)divisor;
-            dpf_optimiser_update(o, at, n, net->layers[i].parameters[k],
-                                 net->layers[i].gradients[k]);
-            at += n;
-        }
+    dpf_optimiser_update(o, 0, net->model->span, parameters, net->gradients);
     dpf_network_zero_gradients(net);
 }
 
 static void train_epoch(struct dpf_network *net, struct dpf_optimiser *o,
-                        enum dpf_clip_rule rule, struct dpf_seeded *r)
+                        float *parameters, enum dpf_clip_rule rule, struct dpf_seeded *r)
 {
     for (int batch = 0; batch < TRAIN / BATCH; batch++) {
         static float x[BATCH][PIXELS], d[BATCH][10];
@@ -107,14 +101,14 @@ static void train_epoch(struct dpf_network *net, struct dpf_optimiser *o,
             memcpy(x[e], pictures[pick], sizeof x[e]);
             y[e] = labels[pick];
         }
-        dpf_network_forward(net, BATCH, x, true);
+        dpf_network_forward(net, BATCH, x, true, 0);
         for (int e = 0; e < BATCH; e++) {
             struct dpf_loss_target t = {.labels = &y[e]};
             dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 10, 1,
                              dpf_network_output(net) + 10 * e, &t, d[e]);
         }
-        dpf_network_backward(net, BATCH, d[0], rule, 1);
-        step(net, o, BATCH);
+        dpf_network_backward(net, BATCH, 0, d[0], rule, 1);
+        step(net, o, parameters, BATCH);
     }
 }
 
@@ -122,7 +116,7 @@ static double accuracy(struct dpf_network *net)
 {
     int right = 0;
     for (int i = TRAIN; i < TRAIN + TEST; i++) {
-        dpf_network_forward(net, 1, pictures[i], false);
+        dpf_network_forward(net, 1, pictures[i], false, 0);
         const float *z = dpf_network_output(net);
         int best = 0;
         for (int l = 1; l < 10; l++)
@@ -141,20 +135,31 @@ static double learn(enum dpf_optimiser_kind kind, double rate, enum dpf_clip_rul
     struct dpf_optimiser o = dpf_optimiser_defaults(kind, rate);
     load_digits();
     CU_ASSERT_FATAL(dpf_model_parse(&m, text, strlen(text), "tiny", NULL) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_network_init(&net, &m, &dpf_kernels_ref, BATCH, NULL) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, (size_t)dpf_model_parameter_count(&m), NULL) ==
-                    DPF_OK);
+    float *parameters = dpf_calloc(m.span, sizeof *parameters);
+    CU_ASSERT_FATAL(dpf_network_init(&net,
+                                     &(struct dpf_network_setup){
+                                         .model = &m,
+                                         .kernels = &dpf_kernels_ref,
+                                         .parameters = parameters,
+                                         .capacity = BATCH,
+                                         .training = true,
+                                         .clipping = true,
+                                     },
+                                     NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, m.span, NULL) == DPF_OK);
     dpf_seeded_init(&r, "test learning", 1, 0);
     for (size_t i = 0; i < m.count; i++)
-        for (int k = 0; k < m.nodes[i].parameter_count; k++)
-            for (int64_t j = 0; j < dpf_nn_elements(&m.nodes[i].parameters[k]); j++)
-                net.layers[i].parameters[k][j] =
-                    k ? 0 : (float)(0.1 * dpf_seeded_normal(&r));
+        for (int64_t j = 0;
+             m.nodes[i].parameter_count && j < dpf_nn_elements(&m.nodes[i].parameters[0]);
+             j++)
+            parameters[m.nodes[i].offset[0] + (size_t)j] =
+                (float)(0.1 * dpf_seeded_normal(&r));
     for (int epoch = 0; epoch < 12; epoch++)
-        train_epoch(&net, &o, rule, &r);
+        train_epoch(&net, &o, parameters, rule, &r);
     double result = accuracy(&net);
     dpf_optimiser_release(&o);
     dpf_network_release(&net);
+    free(parameters);
     dpf_model_release(&m);
     return result;
 }

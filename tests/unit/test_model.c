@@ -30,9 +30,14 @@ static void test_architectures(void)
         {"abadi-mnist", "p2", "32x4x4", 26010},
         /* 5*5*32+32 + 5*5*32*64+64 + 3136*25+25 + 25*10+10 */
         {"adlm-mnist", "p2", "64x7x7", 832 + 51264 + 78425 + 260},
+        {"adlm-cifar", "p3", "256x4x4", 3584 + 409728 + 819456 + 122910 + 310},
         {"cnm-mnist", "f", "9216", 320 + 18496},
         {"cnm-cifar", "f", "9216", 896 + 9248 + 18496 + 36928},
         {"latent-fc", "y", "10", 92160ull * 128 + 128 + 1290},
+        {"plain-mnist", "f", "9216", 320 + 18496 + 1179776 + 1290},
+        {"plain-cifar", "f", "2304", 896 + 9248 + 18496 + 36928 + 1180160 + 5130},
+        /* summed up by a script from the widths 16 to 256 */
+        {"unet3d", "y", "4x64x64x64", 5649204},
         {"tiny", "f", "128", 80 + 1290},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -47,7 +52,7 @@ static void test_architectures(void)
         CU_ASSERT_STRING_EQUAL(m.text, text);
         dpf_model_release(&m);
     }
-    CU_ASSERT(dpf_architecture_names[6] == NULL && !dpf_architecture("none"));
+    CU_ASSERT(dpf_architecture_names[10] == NULL && !dpf_architecture("none"));
 }
 
 static void test_graph(void)

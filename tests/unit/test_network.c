@@ -30,14 +30,16 @@ static const char everything[] = "input x 2x6x6\n"
                                  "h = dense f out=5\n"
                                  "m = min-max h\n"
                                  "r = relu m\n"
-                                 "y = dense r out=3 bias=0\n"
-                                 "z = softmax y\n"
+                                 "y = dense r out=4 bias=0\n"
+                                 "o = ball y\n"
+                                 "z = softmax o\n"
                                  "output z\n";
 enum { N = 4, OUT = 3, IN = 2 * 6 * 6 };
 
 struct fixture {
     struct dpf_model model;
     struct dpf_network net;
+    float *parameters;
     struct dpf_seeded random;
     float x[N * IN], d[N * OUT];
 };
@@ -48,58 +50,63 @@ static void fill(struct dpf_seeded *r, float *x, int64_t count, double scale)
         x[i] = (float)(scale * dpf_seeded_normal(r));
 }
 
-static void begin(struct fixture *f, const char *text)
+static void begin_on(struct fixture *f, const char *text, const struct dpf_kernels *k)
 {
     struct dpf_error e = {0};
     CU_ASSERT_FATAL(dpf_model_parse(&f->model, text, strlen(text), "net", &e) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_network_init(&f->net, &f->model, &dpf_kernels_ref, N, &e) ==
-                    DPF_OK);
+    f->parameters = dpf_calloc(f->model.span, sizeof *f->parameters);
+    CU_ASSERT_FATAL(dpf_network_init(&f->net,
+                                     &(struct dpf_network_setup){
+                                         .model = &f->model,
+                                         .kernels = k,
+                                         .parameters = f->parameters,
+                                         .capacity = N,
+                                         .training = true,
+                                         .clipping = true,
+                                     },
+                                     &e) == DPF_OK);
     dpf_seeded_init(&f->random, "test network", 3, 0);
     for (size_t i = 0; i < f->model.count; i++)
-        for (int k = 0; k < f->model.nodes[i].parameter_count; k++)
-            fill(&f->random, f->net.layers[i].parameters[k],
-                 dpf_nn_elements(&f->model.nodes[i].parameters[k]), 0.4);
+        for (int d = 0; d < f->model.nodes[i].parameter_count; d++)
+            fill(&f->random, f->parameters + f->model.nodes[i].offset[d],
+                 dpf_nn_elements(&f->model.nodes[i].parameters[d]), 0.4);
     fill(&f->random, f->x, N * IN, 1);
     fill(&f->random, f->d, N * OUT, 1);
+}
+
+static void begin(struct fixture *f, const char *text)
+{
+    begin_on(f, text, &dpf_kernels_ref);
 }
 
 static void end(struct fixture *f)
 {
     dpf_network_release(&f->net);
+    free(f->parameters);
     dpf_model_release(&f->model);
 }
 
-/* All gradients of parameters, one behind the other; heap. */
+/* All gradients of parameters, one behind the other (gaps are 0); heap. */
 static double *gradients(const struct fixture *f, size_t *count)
 {
-    *count = (size_t)dpf_model_parameter_count(&f->model);
+    *count = f->model.span;
     double *all = dpf_calloc(*count, sizeof *all);
-    size_t at = 0;
-    for (size_t i = 0; i < f->model.count; i++)
-        for (int k = 0; k < f->model.nodes[i].parameter_count; k++) {
-            int64_t n = dpf_nn_elements(&f->model.nodes[i].parameters[k]);
-            for (int64_t j = 0; j < n; j++)
-                all[at++] = (double)f->net.layers[i].gradients[k][j];
-        }
+    for (size_t i = 0; i < *count; i++)
+        all[i] = (double)f->net.gradients[i];
     return all;
 }
 
 /* Move every parameter by h times its entry in `direction`. */
 static void move(struct fixture *f, const double *direction, double h)
 {
-    for (size_t i = 0, at = 0; i < f->model.count; i++)
-        for (int k = 0; k < f->model.nodes[i].parameter_count; k++) {
-            int64_t n = dpf_nn_elements(&f->model.nodes[i].parameters[k]);
-            for (int64_t j = 0; j < n; j++)
-                f->net.layers[i].parameters[k][j] += (float)(h * direction[at++]);
-        }
+    for (size_t i = 0; i < f->model.span; i++)
+        f->parameters[i] += (float)(h * direction[i]);
 }
 
 static double loss(struct fixture *f)
 {
     double sum = 0;
-    f->net.step = 0; /* the same dropout each time */
-    dpf_network_forward(&f->net, N, f->x, true);
+    dpf_network_forward(&f->net, N, f->x, true, 0);
     for (int i = 0; i < N * OUT; i++)
         sum += (double)f->d[i] * (double)dpf_network_output(&f->net)[i];
     return sum;
@@ -112,7 +119,7 @@ static void test_slope(void)
     size_t count;
     begin(&f, everything);
     loss(&f);
-    dpf_network_backward(&f.net, N, f.d, DPF_CLIP_NONE, 0);
+    dpf_network_backward(&f.net, N, 0, f.d, DPF_CLIP_NONE, 0);
     double *g = gradients(&f, &count), square = 0;
     for (size_t i = 0; i < count; i++)
         square += g[i] * g[i];
@@ -130,41 +137,44 @@ static void test_slope(void)
     end(&f);
 }
 
-/* One example alone, clipped by hand; without dropout, whose mask depends on the place.
- */
+/* One example alone, at its place in the lot, clipped by hand. */
 static void clipped_alone(struct fixture *f, int e, enum dpf_clip_rule rule, double clip,
                           double *sum)
 {
-    size_t count, at = 0;
+    size_t count;
     dpf_network_zero_gradients(&f->net);
-    dpf_network_forward(&f->net, 1, f->x + e * IN, true);
-    dpf_network_backward(&f->net, 1, f->d + e * OUT, DPF_CLIP_NONE, 0);
+    dpf_network_forward(&f->net, 1, f->x + e * IN, true, (uint64_t)e);
+    dpf_network_backward(&f->net, 1, (uint64_t)e, f->d + e * OUT, DPF_CLIP_NONE, 0);
     double *g = gradients(f, &count), whole = 0;
     for (size_t i = 0; i < count; i++)
         whole += g[i] * g[i];
     for (size_t i = 0; i < f->model.count; i++) {
-        size_t n = 0;
+        const struct dpf_node *n = &f->model.nodes[i];
         double part = 0;
-        for (int k = 0; k < f->model.nodes[i].parameter_count; k++)
-            n += (size_t)dpf_nn_elements(&f->model.nodes[i].parameters[k]);
-        for (size_t j = 0; j < n; j++)
-            part += g[at + j] * g[at + j];
+        if (!n->parameter_count)
+            continue;
+        int last = n->parameter_count - 1;
+        size_t start = n->offset[0];
+        size_t end = n->offset[last] + (size_t)dpf_nn_elements(&n->parameters[last]);
+        for (size_t j = start; j < end; j++)
+            part += g[j] * g[j];
         double norm = sqrt(rule == DPF_CLIP_LAYER ? part : whole);
-        for (size_t j = 0; j < n; j++, at++)
-            sum[at] += g[at] * (norm > clip ? clip / norm : 1);
+        double factor = rule == DPF_CLIP_AUTOMATIC ? clip / (norm + 0.01)
+                        : norm > clip              ? clip / norm
+                                                   : 1;
+        for (size_t j = start; j < end; j++)
+            sum[j] += g[j] * factor;
     }
     free(g);
 }
 
-static void check_clipping(enum dpf_clip_rule rule, double clip)
+static void check_clipping_on(const struct dpf_kernels *k, enum dpf_clip_rule rule,
+                              double clip)
 {
     struct fixture f;
     size_t count;
-    char text[sizeof everything + 8];
-    snprintf(text, sizeof text, "%s", everything);
-    memcpy(strstr(text, "rate=0.25"), "rate=0.00", 9);
-    begin(&f, text);
-    double *want = dpf_calloc((size_t)dpf_model_parameter_count(&f.model), sizeof *want);
+    begin_on(&f, everything, k);
+    double *want = dpf_calloc(f.model.span, sizeof *want);
     for (int e = 0; e < N; e++)
         clipped_alone(&f, e, rule, clip, want);
     /* all at once, and in microbatches that add up */
@@ -173,8 +183,9 @@ static void check_clipping(enum dpf_clip_rule rule, double clip)
         dpf_network_zero_gradients(&f.net);
         for (int e = 0; e < N; e += step) {
             int n = N - e < step ? N - e : step;
-            dpf_network_forward(&f.net, n, f.x + e * IN, true);
-            clipped += dpf_network_backward(&f.net, n, f.d + e * OUT, rule, clip);
+            dpf_network_forward(&f.net, n, f.x + e * IN, true, (uint64_t)e);
+            clipped +=
+                dpf_network_backward(&f.net, n, (uint64_t)e, f.d + e * OUT, rule, clip);
         }
         double *got = gradients(&f, &count), worst = 0, scale = 0;
         for (size_t i = 0; i < count; i++) {
@@ -189,6 +200,40 @@ static void check_clipping(enum dpf_clip_rule rule, double clip)
     end(&f);
 }
 
+/* Each way of taking norms must give the same: force it where it applies. */
+static void check_ways(const struct dpf_kernels *k)
+{
+    struct fixture f;
+    size_t count;
+    double *kept = NULL;
+    begin_on(&f, everything, k);
+    for (int way = DPF_NORM_KEPT; way <= DPF_NORM_DIRECT; way++) {
+        for (size_t i = 0; i < f.model.count; i++)
+            f.net.layers[i].way = (enum dpf_norm_way)way;
+        dpf_network_zero_gradients(&f.net);
+        dpf_network_forward(&f.net, N, f.x, true, 0);
+        dpf_network_backward(&f.net, N, 0, f.d, DPF_CLIP_FLAT, 0.2);
+        double *got = gradients(&f, &count), worst = 0, scale = 0;
+        for (size_t i = 0; kept && i < count; i++) {
+            worst = fmax(worst, fabs(got[i] - kept[i]));
+            scale = fmax(scale, fabs(kept[i]));
+        }
+        CU_ASSERT(worst <= 2e-5 * scale);
+        if (!kept)
+            kept = got;
+        else
+            free(got);
+    }
+    free(kept);
+    end(&f);
+}
+
+static void check_clipping(enum dpf_clip_rule rule, double clip)
+{
+    check_clipping_on(&dpf_kernels_ref, rule, clip);
+    check_clipping_on(dpf_kernels_cpu(), rule, clip);
+}
+
 static void test_flat_clipping(void)
 {
     check_clipping(DPF_CLIP_FLAT, 0.2);
@@ -199,9 +244,60 @@ static void test_layer_clipping(void)
     check_clipping(DPF_CLIP_LAYER, 0.05);
 }
 
+static void test_automatic_clipping(void)
+{
+    check_clipping(DPF_CLIP_AUTOMATIC, 0.2);
+}
+
 static void test_plain_sum(void)
 {
     check_clipping(DPF_CLIP_NONE, 1e30);
+}
+
+static void test_norm_ways(void)
+{
+    check_ways(&dpf_kernels_ref);
+    check_ways(dpf_kernels_cpu());
+}
+
+/* An example whose gradient is not finite is left out; the others are as without it. */
+static void test_not_finite(void)
+{
+    struct fixture f;
+    size_t count;
+    static const int without[] = {0, 2, 3};
+    begin_on(&f, everything, dpf_kernels_cpu());
+    double *want = dpf_calloc(f.model.span, sizeof *want);
+    for (int i = 0; i < 3; i++)
+        clipped_alone(&f, without[i], DPF_CLIP_FLAT, 0.2, want);
+    f.x[1 * IN + 5] = NAN;
+    dpf_network_zero_gradients(&f.net);
+    dpf_network_forward(&f.net, N, f.x, true, 0);
+    CU_ASSERT(dpf_network_backward(&f.net, N, 0, f.d, DPF_CLIP_FLAT, 0.2) >= 1);
+    double *got = gradients(&f, &count), worst = 0, scale = 0;
+    for (size_t i = 0; i < count; i++) {
+        worst = fmax(worst, isfinite(got[i]) ? fabs(got[i] - want[i]) : INFINITY);
+        scale = fmax(scale, fabs(want[i]));
+    }
+    CU_ASSERT(worst <= 1e-5 * scale);
+    free(got);
+    free(want);
+    end(&f);
+}
+
+/* The first layer's gradient over packed bits stands [in, out]; turn it around. */
+static void turn_first_layer(struct fixture *f)
+{
+    const struct dpf_shape *shape = &f->model.nodes[1].parameters[0];
+    static bool turned;
+    uint64_t rows = turned ? shape->dim[1] : shape->dim[0];
+    uint64_t columns = turned ? shape->dim[0] : shape->dim[1];
+    float copy[IN * 4], *g = f->net.gradients + f->model.nodes[1].offset[0];
+    memcpy(copy, g, sizeof copy);
+    for (uint64_t r = 0; r < rows; r++)
+        for (uint64_t c = 0; c < columns; c++)
+            g[c * rows + r] = copy[r * columns + c];
+    turned = !turned;
 }
 
 /* Packed bits and the same bits as numbers make the same network. */
@@ -220,17 +316,26 @@ static void test_packed(void)
         g.x[i] = (float)bit;
         bits[i / BITS * ROW + i % BITS / 8] |= (uint8_t)(bit << (i % BITS % 8));
     }
+    const float *turned = g.parameters + g.model.nodes[1].offset[0];
+    for (int i = 0; i < BITS; i++) /* the same weights, the other way round */
+        for (int u = 0; u < 4; u++)
+            f.parameters[f.model.nodes[1].offset[0] + (size_t)(i * 4 + u)] =
+                turned[u * BITS + i];
     for (int rule = DPF_CLIP_NONE; rule <= DPF_CLIP_LAYER; rule++) {
         dpf_network_zero_gradients(&f.net);
         dpf_network_zero_gradients(&g.net);
-        dpf_network_forward(&f.net, N, bits, true);
-        dpf_network_forward(&g.net, N, g.x, true);
-        int64_t a = dpf_network_backward(&f.net, N, f.d, (enum dpf_clip_rule)rule, 0.5);
-        int64_t b = dpf_network_backward(&g.net, N, g.d, (enum dpf_clip_rule)rule, 0.5);
+        dpf_network_forward(&f.net, N, bits, true, 0);
+        dpf_network_forward(&g.net, N, g.x, true, 0);
+        int64_t a =
+            dpf_network_backward(&f.net, N, 0, f.d, (enum dpf_clip_rule)rule, 0.5);
+        int64_t b =
+            dpf_network_backward(&g.net, N, 0, g.d, (enum dpf_clip_rule)rule, 0.5);
+        turn_first_layer(&f);
         double *left = gradients(&f, &count), *right = gradients(&g, &count), worst = 0;
         for (size_t i = 0; i < count; i++)
             worst = fmax(worst, fabs(left[i] - right[i]));
         CU_ASSERT(a == b && worst < 1e-5);
+        turn_first_layer(&f);
         free(left);
         free(right);
     }
@@ -238,16 +343,21 @@ static void test_packed(void)
     end(&g);
 }
 
-static void test_unavailable(void)
+/* What stands in a stream is channels first; inside it is not. */
+static void test_layout(void)
 {
-    static const char text[] = "input x 4\ny = ball x\noutput y\n";
-    struct dpf_model m;
-    struct dpf_network net;
-    struct dpf_error e = {0};
-    CU_ASSERT_FATAL(dpf_model_parse(&m, text, strlen(text), "net", &e) == DPF_OK);
-    CU_ASSERT(dpf_network_init(&net, &m, &dpf_kernels_ref, 1, &e) == DPF_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(e.message, "backend 'ref' cannot run 'y' (ball)");
-    dpf_model_release(&m);
+    struct fixture f;
+    float host[N * 2 * 6 * 6], flat[N * 72];
+    begin(&f, "input x 2x6x6\nr = relu x\nq = flatten r\ny = dense q out=3\noutput y\n");
+    dpf_network_forward(&f.net, N, f.x, false, 0);
+    dpf_network_read(&f.net, 0, N, host);
+    CU_ASSERT(memcmp(host, f.x, sizeof host) == 0);
+    dpf_network_read(&f.net, 2, N, flat);
+    int wrong = 0;
+    for (int i = 0; i < N * 72; i++)
+        wrong += flat[i] != (f.x[i] > 0 ? f.x[i] : 0);
+    CU_ASSERT(wrong == 0);
+    end(&f);
 }
 
 const char dpf_suite[] = "network";
@@ -255,8 +365,11 @@ const struct dpf_test dpf_tests[] = {
     {"the loss rises along its gradient, through every layer", test_slope},
     {"flat clipping equals single examples clipped by hand", test_flat_clipping},
     {"clipping by layer equals single examples clipped by hand", test_layer_clipping},
+    {"automatic clipping equals single examples scaled by hand", test_automatic_clipping},
+    {"norms kept, by Gram matrices and direct agree", test_norm_ways},
+    {"an example without a finite gradient is left out", test_not_finite},
     {"without clipping, single examples add up", test_plain_sum},
     {"packed bits equal numbers", test_packed},
-    {"what a backend cannot run is refused", test_unavailable},
+    {"values are read as they stand in streams", test_layout},
     {0},
 };

@@ -1,0 +1,380 @@
+#include "nn/engine.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "nn/geometry.h"
+
+#include "base/banned.h"
+
+/* --------------------------------------------------------------------------- threads */
+
+static void *serve(void *argument)
+{
+    struct dpf_worker *w = argument;
+    struct dpf_engine *g = w->engine;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&g->lock);
+    while (true) {
+        while (!g->stop && g->round == seen)
+            pthread_cond_wait(&g->work, &g->lock);
+        if (g->stop)
+            break;
+        seen = g->round;
+        pthread_mutex_unlock(&g->lock);
+        g->job(w, g->context);
+        pthread_mutex_lock(&g->lock);
+        if (--g->busy == 0)
+            pthread_cond_signal(&g->done);
+    }
+    pthread_mutex_unlock(&g->lock);
+    g->kernels->end_thread();
+    return NULL;
+}
+
+/* Let every worker do the job; the first is the caller's own thread. */
+static enum dpf_status run_job(struct dpf_engine *g, dpf_worker_job *job, void *context,
+                               struct dpf_error *e)
+{
+    for (int i = 0; i < g->threads; i++)
+        g->workers[i].error = (struct dpf_error){.status = DPF_OK};
+    pthread_mutex_lock(&g->lock);
+    g->job = job;
+    g->context = context;
+    g->busy = g->threads - 1;
+    g->round++;
+    pthread_cond_broadcast(&g->work);
+    pthread_mutex_unlock(&g->lock);
+    job(&g->workers[0], context);
+    pthread_mutex_lock(&g->lock);
+    while (g->busy > 0)
+        pthread_cond_wait(&g->done, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    for (int i = 0; i < g->threads; i++)
+        if (g->workers[i].error.status != DPF_OK)
+            return dpf_fail(e, g->workers[i].error.status, "%s",
+                            g->workers[i].error.message);
+    return DPF_OK;
+}
+
+/* ----------------------------------------------------------------------------- setup */
+
+/* A microbatch's values should stay in a core's cache, but its weights have to be read
+ * for each one: large dense layers want more examples at a time. */
+static int64_t good_microbatch(const struct dpf_model *m)
+{
+    size_t example = dpf_network_example_bytes(m), values = 8 << 20;
+    size_t by_values = values / (example ? example : 1);
+    size_t by_weights = m->span * sizeof(float) / (example ? example : 1);
+    size_t n = by_values > by_weights ? by_values : by_weights;
+    return n < 1 ? 1 : n > 256 ? 256 : (int64_t)n;
+}
+
+static int processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static enum dpf_status init_worker(struct dpf_engine *g, int i,
+                                   const struct dpf_engine_setup *setup,
+                                   struct dpf_error *e)
+{
+    struct dpf_worker *w = &g->workers[i];
+    const struct dpf_model *m = g->model;
+    size_t in = (size_t)dpf_nn_elements(&m->nodes[0].shape);
+    size_t out = (size_t)dpf_nn_elements(&m->nodes[m->output].shape);
+    size_t row = m->nodes[0].bits ? (in + 7) / 8 : in * sizeof(float);
+    w->engine = g;
+    w->number = i;
+    enum dpf_status status =
+        dpf_network_init(&w->net,
+                         &(struct dpf_network_setup){.model = m,
+                                                     .kernels = g->kernels,
+                                                     .parameters = g->parameters,
+                                                     .capacity = g->microbatch,
+                                                     .training = setup->training,
+                                                     .clipping = setup->clipping,
+                                                     .every_value = setup->every_value},
+                         e);
+    if (status != DPF_OK)
+        return status;
+    w->x = dpf_alloc_aligned((size_t)g->microbatch * row);
+    w->output = dpf_calloc((size_t)g->microbatch * out, sizeof *w->output);
+    w->d = dpf_calloc((size_t)g->microbatch * out, sizeof *w->d);
+    if (!w->x || !w->output || !w->d)
+        return dpf_fail_memory(e);
+    if (i > 0 && pthread_create(&w->thread, NULL, serve, w) != 0)
+        return dpf_fail(e, DPF_SYSTEM, "cannot start thread %d of %d", i + 1, g->threads);
+    w->started = i > 0;
+    return DPF_OK;
+}
+
+enum dpf_status dpf_engine_init(struct dpf_engine *g,
+                                const struct dpf_engine_setup *setup, struct dpf_error *e)
+{
+    *g = (struct dpf_engine){.model = setup->model,
+                             .kernels = setup->kernels,
+                             .threads = setup->threads ? setup->threads : processors(),
+                             .microbatch = setup->microbatch
+                                               ? setup->microbatch
+                                               : good_microbatch(setup->model)};
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->work, NULL);
+    pthread_cond_init(&g->done, NULL);
+    g->workers = dpf_calloc((size_t)g->threads, sizeof *g->workers);
+    g->parameters = g->kernels->alloc((g->model->span + 1) * sizeof *g->parameters);
+    enum dpf_status status = g->workers && g->parameters ? DPF_OK : dpf_fail_memory(e);
+    if (status == DPF_OK)
+        g->kernels->clear(g->parameters, (int64_t)g->model->span);
+    for (int i = 0; status == DPF_OK && i < g->threads; i++)
+        status = init_worker(g, i, setup, e);
+    if (status != DPF_OK)
+        dpf_engine_release(g);
+    return status;
+}
+
+void dpf_engine_release(struct dpf_engine *g)
+{
+    if (!g->kernels)
+        return;
+    pthread_mutex_lock(&g->lock);
+    g->stop = true;
+    pthread_cond_broadcast(&g->work);
+    pthread_mutex_unlock(&g->lock);
+    for (int i = 0; g->workers && i < g->threads; i++) {
+        struct dpf_worker *w = &g->workers[i];
+        if (w->started)
+            pthread_join(w->thread, NULL);
+        if (w->net.kernels)
+            dpf_network_release(&w->net);
+        free(w->x);
+        free(w->output);
+        free(w->d);
+    }
+    g->kernels->release(g->parameters);
+    g->kernels->end_thread();
+    free(g->workers);
+    pthread_cond_destroy(&g->work);
+    pthread_cond_destroy(&g->done);
+    pthread_mutex_destroy(&g->lock);
+    *g = (struct dpf_engine){0};
+}
+
+void dpf_engine_put(struct dpf_engine *g, const float *parameters)
+{
+    g->kernels->put(g->parameters, parameters, g->model->span * sizeof *parameters);
+}
+
+void dpf_engine_get(struct dpf_engine *g, float *parameters)
+{
+    g->kernels->get(parameters, g->parameters, g->model->span * sizeof *parameters);
+}
+
+/* ------------------------------------------------------------------------------ lots */
+
+struct output_shape {
+    int64_t classes, voxels, count;
+};
+
+static struct output_shape output_of(const struct dpf_model *m, enum dpf_loss loss)
+{
+    const struct dpf_shape *s = &m->nodes[m->output].shape;
+    int64_t all = dpf_nn_elements(s), channels = (int64_t)s->dim[0];
+    bool voxels = loss == DPF_LOSS_VOXEL || loss == DPF_LOSS_DICE;
+    return (struct output_shape){voxels ? channels : all, voxels ? all / channels : 1,
+                                 all};
+}
+
+static int64_t count_correct(const struct output_shape *s, const float *scores,
+                             const int32_t *labels)
+{
+    int64_t correct = 0;
+    for (int64_t v = 0; v < s->voxels; v++, scores += s->classes) {
+        int64_t best = 0;
+        for (int64_t l = 1; l < s->classes; l++)
+            best = scores[l] > scores[best] ? l : best;
+        correct += best == labels[v];
+    }
+    return correct;
+}
+
+/* Losses of n examples whose outputs stand in w->output; gradients into w->d. */
+static void take_losses(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
+                        int64_t n, double *losses)
+{
+    struct output_shape s = output_of(w->net.model, lot->loss);
+    for (int64_t e = 0; e < n; e++) {
+        struct dpf_loss_target t = dpf_dataset_target(lot->data, lot->rows[first + e]);
+        const float *z = w->output + e * s.count;
+        double loss =
+            dpf_loss_example(lot->loss, s.classes, s.voxels, z, &t, w->d + e * s.count);
+        w->loss += loss;
+        if (losses)
+            losses[first + e] = loss;
+        if (t.labels)
+            w->correct += count_correct(&s, z, t.labels);
+    }
+}
+
+/* Forward of one microbatch; its outputs into w->output. */
+static void forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
+                    int64_t n, bool training)
+{
+    const struct dpf_model *m = w->net.model;
+    int64_t out = dpf_nn_elements(&m->nodes[m->output].shape);
+    dpf_dataset_gather(lot->data, lot->rows + first, n, w->x);
+    dpf_network_forward(&w->net, n, w->x, training, (uint64_t)first);
+    w->net.kernels->get(w->output, dpf_network_output(&w->net),
+                        (size_t)(n * out) * sizeof *w->output);
+}
+
+static void gradients_job(struct dpf_worker *w, void *context)
+{
+    const struct dpf_lot *lot = context;
+    int64_t size = w->engine->microbatch, stride = size * w->engine->threads;
+    w->loss = 0;
+    w->correct = w->clipped = 0;
+    w->net.seed = lot->seed;
+    w->net.step = lot->step;
+    for (int64_t first = w->number * size; first < lot->count; first += stride) {
+        int64_t n = lot->count - first < size ? lot->count - first : size;
+        forward(w, lot, first, n, true);
+        take_losses(w, lot, first, n, NULL);
+        w->clipped += dpf_network_backward(&w->net, n, (uint64_t)first, w->d, lot->rule,
+                                           lot->clip_l2);
+    }
+    w->net.kernels->finish(&w->error);
+}
+
+static void add_up(const struct dpf_engine *g, struct dpf_lot_result *result)
+{
+    *result = (struct dpf_lot_result){0};
+    for (int i = 0; i < g->threads; i++) {
+        result->loss += g->workers[i].loss;
+        result->correct += g->workers[i].correct;
+        result->clipped += g->workers[i].clipped;
+    }
+}
+
+enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
+                                     struct dpf_lot_result *result, struct dpf_error *e)
+{
+    struct dpf_lot copy = *lot;
+    enum dpf_status status = run_job(g, gradients_job, &copy, e);
+    add_up(g, result);
+    return status;
+}
+
+/* --------------------------------------------------------------------------- updates */
+
+struct update {
+    const struct dpf_optimiser *optimiser;
+    const float *noise;
+    float scale;
+};
+
+/* One worker's part of the vector: add up all workers' sums, step, clear. Small blocks
+ * stay in a cache on the way. */
+static void update_job(struct dpf_worker *w, void *context)
+{
+    enum { BLOCK = 4096 };
+    const struct update *u = context;
+    struct dpf_engine *g = w->engine;
+    size_t share = (g->model->span / (size_t)g->threads + 15) / 16 * 16;
+    size_t from = (size_t)w->number * share, to = from + share;
+    if (to > g->model->span || w->number == g->threads - 1)
+        to = g->model->span;
+    for (; from < to; from += BLOCK) {
+        size_t count = to - from < BLOCK ? to - from : BLOCK;
+        float *sum = g->workers[0].net.gradients + from;
+        for (int i = 1; i < g->threads; i++) {
+            float *other = g->workers[i].net.gradients + from;
+            for (size_t j = 0; j < count; j++)
+                sum[j] += other[j];
+            memset(other, 0, count * sizeof *other);
+        }
+        for (size_t j = 0; u->noise && j < count; j++)
+            sum[j] += u->noise[from + j];
+        for (size_t j = 0; j < count; j++)
+            sum[j] *= u->scale;
+        dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, sum);
+        memset(sum, 0, count * sizeof *sum);
+    }
+}
+
+/* A device's parameters go through the host; its one network has all of the sums. */
+static enum dpf_status update_through_host(struct dpf_engine *g, struct update *u,
+                                           struct dpf_error *e)
+{
+    size_t span = g->model->span;
+    float *host = dpf_calloc(2 * span + 1, sizeof *host), *sum = host + span;
+    if (!host)
+        return dpf_fail_memory(e);
+    dpf_engine_get(g, host);
+    for (int i = 0; i < g->threads; i++) {
+        float *part = dpf_calloc(span + 1, sizeof *part);
+        if (!part) {
+            free(host);
+            return dpf_fail_memory(e);
+        }
+        g->kernels->get(part, g->workers[i].net.gradients, span * sizeof *part);
+        for (size_t j = 0; j < span; j++)
+            sum[j] += part[j];
+        free(part);
+        dpf_network_zero_gradients(&g->workers[i].net);
+    }
+    for (size_t j = 0; j < span; j++)
+        sum[j] = (sum[j] + (u->noise ? u->noise[j] : 0)) * u->scale;
+    dpf_optimiser_update(u->optimiser, 0, span, host, sum);
+    dpf_engine_put(g, host);
+    free(host);
+    return g->kernels->finish(e);
+}
+
+enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
+                                  double divisor, const float *noise, struct dpf_error *e)
+{
+    struct update u = {o, noise, (float)(1 / divisor)};
+    dpf_optimiser_begin(o);
+    return g->kernels->host_memory ? run_job(g, update_job, &u, e)
+                                   : update_through_host(g, &u, e);
+}
+
+/* ---------------------------------------------------------------------------- values */
+
+struct values {
+    const struct dpf_lot *lot;
+    const struct dpf_lot_values *want;
+};
+
+static void values_job(struct dpf_worker *w, void *context)
+{
+    const struct values *v = context;
+    const struct dpf_lot_values *want = v->want;
+    int64_t size = w->engine->microbatch, stride = size * w->engine->threads;
+    int64_t record = dpf_nn_elements(&w->net.model->nodes[want->node].shape);
+    w->loss = 0;
+    w->correct = w->clipped = 0;
+    for (int64_t first = w->number * size; first < v->lot->count; first += stride) {
+        int64_t n = v->lot->count - first < size ? v->lot->count - first : size;
+        forward(w, v->lot, first, n, false);
+        if (want->losses || want->result)
+            take_losses(w, v->lot, first, n, want->losses);
+        if (want->values)
+            dpf_network_read(&w->net, want->node, n, want->values + first * record);
+    }
+    w->net.kernels->finish(&w->error);
+}
+
+enum dpf_status dpf_engine_values(struct dpf_engine *g, const struct dpf_lot *lot,
+                                  const struct dpf_lot_values *want, struct dpf_error *e)
+{
+    struct values v = {lot, want};
+    enum dpf_status status = run_job(g, values_job, &v, e);
+    if (want->result)
+        add_up(g, want->result);
+    return status;
+}

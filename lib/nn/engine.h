@@ -1,0 +1,102 @@
+/* Many networks over one vector of parameters: each thread runs its own on microbatches
+ * that fit in its caches, and their gradients are added at the end of a lot. Work is
+ * dealt out by position, not by who is free, so the same number of threads gives the same
+ * bits.
+ */
+#ifndef DPF_NN_ENGINE_H
+#define DPF_NN_ENGINE_H
+
+#include <pthread.h>
+
+#include "nn/dataset.h"
+#include "nn/network.h"
+#include "nn/optimiser.h"
+
+struct dpf_engine;
+
+struct dpf_worker {
+    struct dpf_engine *engine;
+    int number;
+    pthread_t thread;
+    bool started;
+    struct dpf_network net;
+    void *x;           /* a microbatch's inputs */
+    float *output, *d; /* its outputs and their gradients, channels last */
+    double loss;
+    int64_t correct, clipped;
+    struct dpf_error error;
+};
+
+typedef void dpf_worker_job(struct dpf_worker *w, void *context);
+
+struct dpf_engine {
+    const struct dpf_model *model;
+    const struct dpf_kernels *kernels;
+    int threads;
+    int64_t microbatch;
+    float *parameters; /* [model->span], on the backend */
+    struct dpf_worker *workers;
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    dpf_worker_job *job;
+    void *context;
+    uint64_t round; /* jobs given out */
+    int busy;
+    bool stop;
+};
+
+struct dpf_engine_setup {
+    const struct dpf_model *model; /* borrowed */
+    const struct dpf_kernels *kernels;
+    int threads;        /* 0: as many as there are processors for us */
+    int64_t microbatch; /* 0: what fits the caches */
+    bool training, clipping, every_value;
+};
+
+enum dpf_status dpf_engine_init(struct dpf_engine *g,
+                                const struct dpf_engine_setup *setup,
+                                struct dpf_error *e);
+void dpf_engine_release(struct dpf_engine *g);
+
+/* Parameters from and to host memory, [model->span]. */
+void dpf_engine_put(struct dpf_engine *g, const float *parameters);
+void dpf_engine_get(struct dpf_engine *g, float *parameters);
+
+/* One lot: which examples, and what to do with them. */
+struct dpf_lot {
+    const struct dpf_dataset *data;
+    const uint32_t *rows;
+    int64_t count;
+    enum dpf_loss loss;
+    enum dpf_clip_rule rule;
+    double clip_l2;
+    uint64_t seed, step; /* of dropout */
+};
+
+struct dpf_lot_result {
+    double loss;     /* sum over the examples */
+    int64_t correct; /* positions whose largest score is the label's */
+    int64_t clipped;
+};
+
+/* Add the lot's (clipped) gradients to the workers' sums. */
+enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
+                                     struct dpf_lot_result *result, struct dpf_error *e);
+/* One step of the optimiser with the sums divided by `divisor`; the sums are cleared.
+ * `noise`, if not NULL, is added to the sums first: [model->span], host memory. */
+enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
+                                  double divisor, const float *noise,
+                                  struct dpf_error *e);
+/* What the network makes of the lot's examples, without learning. Each may be NULL: a
+ * node's values, channels first, into host memory; each example's loss; their totals (the
+ * last two need targets). */
+struct dpf_lot_values {
+    size_t node;
+    float *values;
+    double *losses;
+    struct dpf_lot_result *result;
+};
+enum dpf_status dpf_engine_values(struct dpf_engine *g, const struct dpf_lot *lot,
+                                  const struct dpf_lot_values *want, struct dpf_error *e);
+
+#endif

@@ -51,3 +51,17 @@ void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t
     pair(&p, "disjoint_under", disjoint_under);
     s->out.events.count++;
 }
+
+void dpf_stage_add_augmentation_event(struct dpf_stage *s, uint64_t copies,
+                                      const char *by, const char *stable_under)
+{
+    msgpack_packer p = dpf_values_packer(&s->out.events);
+    msgpack_pack_map(&p, 5);
+    pair(&p, "event", "augmentation");
+    pair(&p, "stage", s->info->name);
+    dpf_pack_string(&p, "copies");
+    msgpack_pack_uint64(&p, copies);
+    pair(&p, "by", by);
+    pair(&p, "stable_under", stable_under);
+    s->out.events.count++;
+}

@@ -1,0 +1,151 @@
+/* augment: pictures shifted, turned, mirrored and enlarged. */
+#include <string.h>
+
+#include "data/augment.h"
+#include "stage/stage.h"
+
+#include "base/banned.h"
+
+static struct {
+    double shift, rotate;
+    bool flip, keep;
+    int64_t copies, seed;
+    const char *upscale, *field, *also;
+} opt = {.copies = 1, .field = "x"};
+
+static const struct dpf_option options[] = {
+    DPF_OPT_REAL("shift", &opt.shift, "F", 0, 1,
+                 "move by up to a fraction F (below 1) of height and width"),
+    DPF_OPT_REAL("rotate", &opt.rotate, "DEGREES", 0, 180,
+                 "turn by up to DEGREES either way"),
+    DPF_OPT_FLAG("flip", &opt.flip, "mirror left to right, with probability 1/2"),
+    DPF_OPT_INT("copies", &opt.copies, "K", 1, DPF_AUGMENT_MAX_COPIES,
+                "write K such copies of each record (1)"),
+    DPF_OPT_FLAG("keep", &opt.keep, "write each original too, before its copies"),
+    DPF_OPT_STRING("upscale", &opt.upscale, "HxW",
+                   "change the size to H rows and W columns, of originals too"),
+    DPF_OPT_STRING("also", &opt.also, "NAME",
+                   "the field with a mask that goes the same way, by nearest pixel"),
+    DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the pictures (x)"),
+    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, other copies (0)"),
+    DPF_OPT_END,
+};
+
+static struct dpf_augment recipe;
+static struct dpf_augmenter augmenter;
+static struct dpf_batch out;
+static uint64_t filled;
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_parsed *given = &s->parsed;
+    bool random =
+        dpf_option_given(given, "shift") || dpf_option_given(given, "rotate") || opt.flip;
+    if (!random && !opt.upscale)
+        return dpf_fail(e, DPF_USAGE,
+                        "say what to do: --shift, --rotate, --flip or --upscale");
+    if (!random && (opt.keep || dpf_option_given(given, "copies") ||
+                    dpf_option_given(given, "seed")))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--copies', '--keep' and '--seed' go with '--shift', "
+                        "'--rotate' or '--flip'");
+    if (opt.shift >= 1)
+        return dpf_fail(e, DPF_USAGE, "option '--shift' needs a fraction below 1");
+    if (opt.also && strcmp(opt.also, opt.field) == 0)
+        return dpf_fail(e, DPF_USAGE, "field '%s' cannot be its own mask", opt.field);
+    recipe = (struct dpf_augment){.picture = opt.field,
+                                  .mask = opt.also,
+                                  .random = random,
+                                  .shift = opt.shift,
+                                  .degrees = opt.rotate,
+                                  .flip = opt.flip,
+                                  .keep = opt.keep,
+                                  .copies = (uint64_t)opt.copies,
+                                  .seed = (uint64_t)opt.seed};
+    return opt.upscale
+               ? dpf_augment_parse_size(opt.upscale, &recipe.height, &recipe.width, e)
+               : DPF_OK;
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_augmenter_open(&augmenter, &recipe, &s->in, &s->out, e);
+    /* Which pose a record gets depends on its place: a record less, and all behind it
+     * change. A new size alone maps records one to one, whatever the others are. */
+    if (status == DPF_OK && s->in.is_private && recipe.random)
+        dpf_stage_add_augmentation_event(s, dpf_augment_group(&recipe), "index",
+                                         "replace-one");
+    return status;
+}
+
+/* Hand on what has gathered. */
+static enum dpf_status flush(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_batch part = out; /* the same memory */
+    if (filled == 0)
+        return DPF_OK;
+    dpf_batch_truncate(&part, filled);
+    filled = 0;
+    return dpf_stage_emit(s, &part, e);
+}
+
+/* Output is gathered into batches of its own, so that its bytes do not depend on how the
+ * input was cut. */
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    if (b->rows > 0 && !out.count)
+        status = dpf_batch_init(&out, &s->out, dpf_batch_rows(&s->out), e);
+    if (status == DPF_OK)
+        status = dpf_augmenter_take(&augmenter, b, e);
+    while (status == DPF_OK && !dpf_augmenter_fill(&augmenter, &out, &filled))
+        status = flush(s, e);
+    dpf_batch_truncate(b, 0); /* the frame has nothing left to send */
+    return status;
+}
+
+/* A frame of another kind keeps its place among the records. */
+static enum dpf_status on_other(struct dpf_stage *s, const msgpack_object *frame,
+                                struct dpf_error *e)
+{
+    (void)frame;
+    return flush(s, e);
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_batch_release(&out);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "augment",
+    .summary = "shift, turn, mirror and enlarge pictures, in several copies",
+    .reads = "x: f32 or u8 [n, [channels, [depth,]] height, width]",
+    .writes = "the same fields; K times the records, one time more with --keep",
+    .privacy = "none spent; an event says how many records come from one, by which an "
+               "accountant has to multiply",
+    .example = "dpflow load digits:train | dpflow augment --shift 0.1 --rotate 10 "
+               "--copies 2 --keep | dpflow inspect",
+    .detail =
+        "Values between pixels are interpolated, values outside are those of the "
+        "nearest\n"
+        "edge: declared bounds still hold. A declared norm is dropped, except by --flip\n"
+        "alone. Volumes are moved in their last two dimensions. What happens to a "
+        "record\n"
+        "depends on the seed and on its place in the stream, on nothing else.",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_other = on_other,
+    .on_close = flush,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

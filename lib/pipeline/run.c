@@ -157,23 +157,31 @@ static enum dpf_status run_mpi(struct dpf_plan *plan, struct dpf_board *board,
     return e->status;
 }
 
+/* The last lines of one log: long trainings tell a lot. */
+static void show_log(const char *label, const char *path)
+{
+    enum { LIMIT = 1 << 20, SHOWN = 6 };
+    char *text = NULL, *rest;
+    size_t lines = 0, line_number = 0;
+    if (dpf_read_file(path, LIMIT, &text, NULL, NULL) != DPF_OK)
+        return;
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    if (lines > SHOWN)
+        fprintf(stderr, "  %-14s ... %zu lines more in %s\n", label, lines - SHOWN, path);
+    rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (*line && ++line_number + SHOWN > lines)
+            fprintf(stderr, "  %-14s %s\n", label, line);
+    free(text);
+}
+
 /* Notices that stages wrote to their logs. */
 static void show_notices(const struct dpf_plan *plan)
 {
-    enum { LIMIT = 1 << 20 };
-    for (size_t i = 0; i < plan->process_count; i++) {
-        char *text = NULL, *rest;
-        if (dpf_read_file(plan->processes[i].log_path, LIMIT, &text, NULL, NULL) !=
-            DPF_OK)
-            continue;
-        rest = text;
-        for (char *line; (line = strsep(&rest, "\n"));)
-            if (*line)
-                fprintf(stderr, "  %-14s %s\n",
-                        plan->pipeline->statements[plan->processes[i].statement].label,
-                        line);
-        free(text);
-    }
+    for (size_t i = 0; i < plan->process_count; i++)
+        show_log(plan->pipeline->statements[plan->processes[i].statement].label,
+                 plan->processes[i].log_path);
 }
 
 enum dpf_status dpf_plan_run(struct dpf_plan *plan, const struct dpf_run_options *options,

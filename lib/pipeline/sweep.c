@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "pipeline/metrics.h"
 
 #include "base/banned.h"
 
@@ -112,6 +113,8 @@ static enum dpf_status run_point(const struct dpf_sweep *sweep, const char *text
         status = dpf_plan_run(&plan, &sweep->run, e);
         if (status == DPF_OK)
             status = dpf_plan_write_summary(&plan, e);
+        if (status == DPF_OK)
+            status = dpf_plan_write_metrics(&plan, e);
         if (status == DPF_OK && !sweep->run.quiet)
             show(sweep, &plan, dir);
     }

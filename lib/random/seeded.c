@@ -65,3 +65,10 @@ double dpf_seeded_normal(struct dpf_seeded *r)
     double u = 1 - dpf_seeded_unit(r), v = dpf_seeded_unit(r);
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
+
+uint64_t dpf_random_seed(void)
+{
+    uint64_t seed;
+    randombytes_buf(&seed, sizeof seed);
+    return seed >> 1;
+}

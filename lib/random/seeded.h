@@ -29,4 +29,7 @@ double dpf_seeded_range(struct dpf_seeded *r, double lo, double hi);
 /* Standard normal. */
 double dpf_seeded_normal(struct dpf_seeded *r);
 
+/* A seed from the operating system, below 2^63, where nobody chose one. */
+uint64_t dpf_random_seed(void);
+
 #endif

@@ -11,7 +11,6 @@
 #include "base/version.h"
 #include "stage/identity.h"
 #include "stage/stage.h"
-#include "transport/transport.h"
 
 #include "base/banned.h"
 
@@ -126,7 +125,7 @@ static void print_notice(void *context, const char *line)
         fprintf(stderr, "%s: %s\n", s->info->name, line);
 }
 
-static struct dpf_endpoint_options endpoint_options(void)
+struct dpf_endpoint_options dpf_stage_endpoint_options(void)
 {
     return (struct dpf_endpoint_options){.key_file = common.key,
                                          .peer_keys = common.peer_keys.items,
@@ -142,7 +141,7 @@ static enum dpf_status open_outputs(struct dpf_stage *s, struct dpf_error *e)
     static const char *const standard[] = {"-"};
     const char *const *names = common.outputs.count ? common.outputs.items : standard;
     size_t count = common.outputs.count ? common.outputs.count : 1;
-    struct dpf_endpoint_options options = endpoint_options();
+    struct dpf_endpoint_options options = dpf_stage_endpoint_options();
     struct dpf_channel **channels = dpf_calloc(count, sizeof *channels);
     if (!channels)
         return dpf_fail_memory(e);
@@ -212,7 +211,7 @@ static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
     static const char *const standard[] = {"-"};
     const char *const *names = common.inputs.count ? common.inputs.items : standard;
     size_t count = common.inputs.count ? common.inputs.count : 1;
-    struct dpf_endpoint_options options = endpoint_options();
+    struct dpf_endpoint_options options = dpf_stage_endpoint_options();
     struct dpf_channel **channels = dpf_calloc(count, sizeof *channels);
     *in = (struct input){.readers = dpf_calloc(count, sizeof *in->readers)};
     enum dpf_status status = channels && in->readers ? DPF_OK : dpf_fail_memory(e);
@@ -492,9 +491,10 @@ static void finish(struct dpf_stage *s, struct dpf_error *e)
             dpf_stream_writer_fail(&s->writer);
         fprintf(stderr, "%s: %s\n", s->info->name, e->message);
     }
-    struct dpf_counters now = {
-        .records = s->info->kind == DPF_SINK ? s->records_in : s->writer.records,
-        .bytes = s->info->kind == DPF_SINK ? s->bytes_in : s->writer.bytes};
+    bool reads = s->info->kind == DPF_SINK || s->writer.records == 0;
+    struct dpf_counters now = {.records = reads ? s->records_in : s->writer.records,
+                               .bytes = s->info->kind == DPF_SINK ? s->bytes_in
+                                                                  : s->writer.bytes};
     dpf_progress_finish(&s->progress, &now, e);
     dpf_stream_writer_release(&s->writer);
     if (s->info->on_release)

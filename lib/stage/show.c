@@ -162,8 +162,39 @@ void dpf_show_record(FILE *out, bool json, const struct dpf_header *h,
     dpf_text_release(&t);
 }
 
+/* Lines of text, each behind the margin. */
+static void show_lines(FILE *out, const char *text, size_t size)
+{
+    while (size > 0) {
+        const char *end = memchr(text, '\n', size);
+        size_t length = end ? (size_t)(end - text) : size;
+        fprintf(out, "           %.*s\n", (int)length, text);
+        length += end != NULL;
+        text += length;
+        size -= length;
+    }
+}
+
+/* A model's network, or a metric's table. */
+static bool show_known(FILE *out, const msgpack_object *frame)
+{
+    const msgpack_object *type = dpf_object_get(frame, "type");
+    bool model = dpf_object_is_string(type, "model");
+    const msgpack_object *text = dpf_object_get(frame, model ? "text" : "table");
+    const char *chars;
+    size_t size;
+    if ((!model && !dpf_object_is_string(type, "metric")) || !text ||
+        !dpf_object_text(text, &chars, &size))
+        return false;
+    fprintf(out, "%s\n", model ? "model" : "metric");
+    show_lines(out, chars, size);
+    return true;
+}
+
 void dpf_show_other(FILE *out, bool json, const msgpack_object *frame)
 {
+    if (!json && show_known(out, frame))
+        return;
     struct dpf_text line = {0};
     dpf_object_to_json(frame, &line);
     fprintf(out, "%s%s\n", json ? "" : "frame      ", dpf_text_get(&line));

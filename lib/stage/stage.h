@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "options/options.h"
+#include "transport/transport.h"
 #include "wire/stream.h"
 
 struct dpf_stage;
@@ -74,6 +75,9 @@ enum dpf_status dpf_stage_begin(struct dpf_stage *s, struct dpf_error *e);
 /* Write a batch from on_close (or instead of the one in hand). Empty ones are dropped. */
 enum dpf_status dpf_stage_emit(struct dpf_stage *s, const struct dpf_batch *b,
                                struct dpf_error *e);
+/* What an endpoint option of a stage is opened with: keys and patience from the common
+ * options. */
+struct dpf_endpoint_options dpf_stage_endpoint_options(void);
 /* Append a ledger event that says: data were read without a mechanism, so what depends
  * on them has no finite epsilon. `why` is for people. Before the header is sent. */
 void dpf_stage_add_unprotected_event(struct dpf_stage *s, const char *why);
@@ -84,6 +88,11 @@ void dpf_stage_add_selection_event(struct dpf_stage *s, const char *by,
 /* Append the event of a partition into disjoint parts (parallel composition needs it). */
 void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t part,
                                    const char *by, const char *disjoint_under);
+/* Append the event of records made from records: data sets that are neighbours under
+ * `stable_under` differ in at most `copies` records afterwards, so an accountant has to
+ * answer for groups of that size. `by` is what decides how a copy differs. */
+void dpf_stage_add_augmentation_event(struct dpf_stage *s, uint64_t copies,
+                                      const char *by, const char *stable_under);
 
 /* Help, man page and completion of a stage, from its description. */
 void dpf_stage_help(const struct dpf_stage_info *info, const struct dpf_option *common,

@@ -77,6 +77,24 @@ static bool field_copy(struct dpf_field *to, const struct dpf_field *from)
     return true;
 }
 
+void dpf_header_drop_fields(struct dpf_header *h)
+{
+    for (int i = 0; i < h->field_count; i++)
+        field_release(&h->fields[i]);
+    h->field_count = 0;
+    h->has_records = false;
+    h->records = 0;
+}
+
+void dpf_field_redefine(struct dpf_field *f, enum dpf_dtype dtype,
+                        const struct dpf_shape *record_shape)
+{
+    struct dpf_field fresh = {.dtype = dtype, .shape = *record_shape};
+    memcpy(fresh.name, f->name, sizeof fresh.name);
+    field_release(f);
+    *f = fresh;
+}
+
 enum dpf_status dpf_header_copy(struct dpf_header *to, const struct dpf_header *from,
                                 struct dpf_error *e)
 {

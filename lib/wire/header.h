@@ -45,6 +45,11 @@ struct dpf_field *dpf_header_add_field(struct dpf_header *h, const char *name,
                                        enum dpf_dtype dtype,
                                        const struct dpf_shape *record_shape);
 struct dpf_field *dpf_header_field(struct dpf_header *h, const char *name);
+/* Forget the fields and the number of records: what follows is no record. */
+void dpf_header_drop_fields(struct dpf_header *h);
+/* Another kind of record in a field: what was declared of the old one is forgotten. */
+void dpf_field_redefine(struct dpf_field *f, enum dpf_dtype dtype,
+                        const struct dpf_shape *record_shape);
 /* Declare one pair of bounds for all values (copies nothing else). */
 enum dpf_status dpf_field_set_bounds(struct dpf_field *f, double lo, double hi,
                                      struct dpf_error *e);

@@ -79,6 +79,9 @@ enum dpf_status dpf_stream_write_batch(struct dpf_stream_writer *w,
 enum dpf_status dpf_stream_write_frame(struct dpf_stream_writer *w,
                                        const struct dpf_frame *frame,
                                        struct dpf_error *e);
+/* Send the frame that was begun in w->encoder (a model, a metric, ...). */
+enum dpf_status dpf_stream_write_encoded(struct dpf_stream_writer *w,
+                                         struct dpf_error *e);
 /* Trailer, then wait until every channel has handed everything over. */
 enum dpf_status dpf_stream_writer_finish(struct dpf_stream_writer *w,
                                          struct dpf_error *e);

@@ -92,6 +92,11 @@ enum dpf_status dpf_stream_write_frame(struct dpf_stream_writer *w,
     return send_parts(w, &part, 1, frame->size, e);
 }
 
+enum dpf_status dpf_stream_write_encoded(struct dpf_stream_writer *w, struct dpf_error *e)
+{
+    return send_encoded(w, true, e);
+}
+
 static void encode_trailer(struct dpf_stream_writer *w, const char *status)
 {
     dpf_checksum_text(w->checksum, w->digest);

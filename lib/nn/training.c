@@ -1,0 +1,347 @@
+#include "nn/training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "random/seeded.h"
+
+#include "base/banned.h"
+
+/* ----------------------------------------------------------------------------- setup */
+
+static void shuffle(uint32_t *rows, int64_t count, const char *purpose, uint64_t seed,
+                    uint64_t index)
+{
+    struct dpf_seeded r;
+    dpf_seeded_init(&r, purpose, seed, index);
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t j = (int64_t)dpf_seeded_below(&r, (uint64_t)i + 1);
+        uint32_t row = rows[i];
+        rows[i] = rows[j];
+        rows[j] = row;
+    }
+}
+
+enum dpf_status dpf_training_init(struct dpf_training *t,
+                                  const struct dpf_training_plan *plan,
+                                  struct dpf_engine *engine,
+                                  struct dpf_optimiser *optimiser,
+                                  const struct dpf_dataset *data, struct dpf_error *e)
+{
+    int64_t rows = (int64_t)data->rows;
+    *t = (struct dpf_training){.plan = *plan,
+                               .engine = engine,
+                               .optimiser = optimiser,
+                               .data = data,
+                               .best_loss = INFINITY};
+    t->held_count = (int64_t)((double)rows * plan->validation);
+    t->train_count = rows - t->held_count;
+    if (t->train_count < 1)
+        return dpf_fail(e, DPF_USAGE, "there are no examples to train on");
+    if (plan->validation > 0 && t->held_count < 1)
+        return dpf_fail(e, DPF_USAGE, "of %lld examples, none is left for validation",
+                        (long long)rows);
+    t->steps_per_epoch = (t->train_count + plan->lot - 1) / plan->lot;
+    uint32_t *all = dpf_calloc((size_t)rows, sizeof *all);
+    t->order = dpf_calloc((size_t)t->train_count, sizeof *t->order);
+    t->lot = dpf_calloc((size_t)t->train_count, sizeof *t->lot);
+    t->best = t->held_count ? dpf_calloc(engine->model->span, sizeof *t->best) : NULL;
+    t->train = all;
+    if (!all || !t->order || !t->lot || (t->held_count && !t->best)) {
+        dpf_training_release(t);
+        return dpf_fail_memory(e);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        all[i] = (uint32_t)i;
+    if (t->held_count)
+        shuffle(all, rows, "validation", plan->seed, 0);
+    t->held = all + t->train_count;
+    return DPF_OK;
+}
+
+void dpf_training_release(struct dpf_training *t)
+{
+    free(t->train);
+    free(t->order);
+    free(t->lot);
+    free(t->best);
+    free(t->history);
+    *t = (struct dpf_training){0};
+}
+
+bool dpf_training_done(const struct dpf_training *t)
+{
+    return t->stopped || t->epoch >= t->plan.epochs;
+}
+
+/* ------------------------------------------------------------------------------ lots */
+
+/* The rows of the step that comes next. */
+static int64_t choose_lot(struct dpf_training *t, const uint32_t **rows)
+{
+    if (t->plan.sampling == DPF_SAMPLE_SHUFFLE) {
+        if (t->ordered != t->epoch + 1) {
+            t->ordered = t->epoch + 1;
+            memcpy(t->order, t->train, (size_t)t->train_count * sizeof *t->order);
+            shuffle(t->order, t->train_count, "order", t->plan.seed, (uint64_t)t->epoch);
+        }
+        int64_t first = t->step * t->plan.lot, left = t->train_count - first;
+        *rows = t->order + first;
+        return left < t->plan.lot ? left : t->plan.lot;
+    }
+    struct dpf_seeded r;
+    double share = fmin((double)t->plan.lot / (double)t->train_count, 1);
+    int64_t count = 0;
+    dpf_seeded_init(&r, "lot", t->plan.seed, t->optimiser->step);
+    for (int64_t i = 0; i < t->train_count; i++)
+        if (dpf_seeded_unit(&r) < share)
+            t->lot[count++] = t->train[i];
+    *rows = t->lot;
+    return count;
+}
+
+static enum dpf_status validate(struct dpf_training *t, struct dpf_epoch_report *report,
+                                struct dpf_error *e)
+{
+    struct dpf_lot_result result;
+    struct dpf_lot lot = {
+        .data = t->data, .rows = t->held, .count = t->held_count, .loss = t->plan.loss};
+    struct dpf_lot_values want = {.node = t->engine->model->output, .result = &result};
+    enum dpf_status status = dpf_engine_values(t->engine, &lot, &want, e);
+    report->validation_loss = result.loss / (double)t->held_count;
+    report->validation_accuracy =
+        (double)result.correct / (double)t->held_count / (double)t->data->positions;
+    if (status == DPF_OK && report->validation_loss < t->best_loss) {
+        t->best_loss = report->validation_loss;
+        t->best_epoch = t->epoch + 1;
+        dpf_engine_get(t->engine, t->best);
+    }
+    return status;
+}
+
+static enum dpf_status end_epoch(struct dpf_training *t,
+                                 const struct dpf_epoch_report **report,
+                                 struct dpf_error *e)
+{
+    if (!dpf_grow(&t->history, &t->history_capacity, t->history_count + 1,
+                  sizeof *t->history))
+        return dpf_fail_memory(e);
+    struct dpf_epoch_report *r = &t->history[t->history_count];
+    double seen = t->seen > 0 ? (double)t->seen : 1;
+    *r = (struct dpf_epoch_report){
+        .epoch = t->epoch + 1,
+        .loss = t->loss_sum / seen,
+        .accuracy = (double)t->correct / seen / (double)t->data->positions,
+        .validation_loss = NAN,
+        .validation_accuracy = NAN,
+        .clipped = (double)t->clipped / seen,
+        .rate = dpf_optimiser_rate(t->optimiser),
+        .examples_per_second = (double)t->timed / fmax(t->seconds, 1e-9)};
+    enum dpf_status status = t->held_count ? validate(t, r, e) : DPF_OK;
+    if (status != DPF_OK)
+        return status;
+    t->history_count++;
+    t->epoch++;
+    t->step = 0;
+    t->loss_sum = 0;
+    t->correct = t->seen = t->clipped = t->timed = 0;
+    t->seconds = 0;
+    t->stopped = t->plan.patience > 0 && t->epoch - t->best_epoch >= t->plan.patience;
+    *report = r;
+    return DPF_OK;
+}
+
+enum dpf_status dpf_training_step(struct dpf_training *t,
+                                  const struct dpf_epoch_report **report,
+                                  struct dpf_error *e)
+{
+    const uint32_t *rows;
+    struct dpf_lot_result result = {0};
+    struct dpf_lot lot = {.data = t->data,
+                          .loss = t->plan.loss,
+                          .rule = t->plan.rule,
+                          .clip_l2 = t->plan.clip_l2,
+                          .seed = t->plan.seed,
+                          .step = t->optimiser->step};
+    double began = dpf_clock_seconds();
+    *report = NULL;
+    lot.count = choose_lot(t, &rows);
+    lot.rows = rows;
+    enum dpf_status status = dpf_engine_gradients(t->engine, &lot, &result, e);
+    if (status == DPF_OK && !isfinite(result.loss))
+        status = dpf_fail(e, DPF_SYSTEM,
+                          "the loss is not a finite number at step %lld of epoch %lld: "
+                          "try a lower '--rate', or look for values that are not finite",
+                          (long long)t->step + 1, (long long)t->epoch + 1);
+    /* A Poisson lot is divided by its expected size: the real one is private. */
+    double divisor =
+        t->plan.sampling == DPF_SAMPLE_POISSON ? (double)t->plan.lot : (double)lot.count;
+    if (status == DPF_OK)
+        status = dpf_engine_update(t->engine, t->optimiser, divisor, NULL, e);
+    if (status != DPF_OK)
+        return status;
+    t->loss_sum += result.loss;
+    t->correct += result.correct;
+    t->clipped += result.clipped;
+    t->seen += lot.count;
+    t->timed += lot.count;
+    t->seconds += dpf_clock_seconds() - began;
+    t->step++;
+    return t->step == t->steps_per_epoch ? end_epoch(t, report, e) : DPF_OK;
+}
+
+void dpf_training_result(struct dpf_training *t, float *parameters)
+{
+    if (t->plan.patience > 0 && t->best_epoch > 0)
+        memcpy(parameters, t->best, t->engine->model->span * sizeof *parameters);
+    else
+        dpf_engine_get(t->engine, parameters);
+}
+
+/* ----------------------------------------------------------------------------- state */
+
+static void encode_vector(struct dpf_encoder *enc, const char *key, float *values,
+                          size_t count)
+{
+    struct dpf_tensor view;
+    struct dpf_shape shape = {.rank = 1, .dim = {count}};
+    dpf_encode_key(enc, key);
+    if (dpf_tensor_view(&view, DPF_F32, &shape, values, NULL) != DPF_OK)
+        enc->failed = true;
+    dpf_encode_tensor(enc, &view);
+}
+
+static void encode_history(struct dpf_encoder *enc, const struct dpf_training *t)
+{
+    dpf_encode_key(enc, "history");
+    msgpack_pack_array(&enc->packer, t->history_count);
+    for (size_t i = 0; i < t->history_count; i++) {
+        const struct dpf_epoch_report *r = &t->history[i];
+        msgpack_pack_array(&enc->packer, 6);
+        dpf_encode_real(enc, r->loss);
+        dpf_encode_real(enc, r->accuracy);
+        dpf_encode_real(enc, r->validation_loss);
+        dpf_encode_real(enc, r->validation_accuracy);
+        dpf_encode_real(enc, r->clipped);
+        dpf_encode_real(enc, r->rate);
+    }
+}
+
+void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t)
+{
+    size_t span = t->engine->model->span;
+    dpf_encode_key(enc, "training");
+    msgpack_pack_map(&enc->packer, t->best ? 15 : 14);
+    dpf_encode_key(enc, "seed");
+    dpf_encode_uint(enc, t->plan.seed);
+    dpf_encode_key(enc, "epoch");
+    dpf_encode_uint(enc, (uint64_t)t->epoch);
+    dpf_encode_key(enc, "step");
+    dpf_encode_uint(enc, (uint64_t)t->step);
+    dpf_encode_key(enc, "steps");
+    dpf_encode_uint(enc, t->optimiser->step);
+    dpf_encode_key(enc, "loss");
+    dpf_encode_real(enc, t->loss_sum);
+    dpf_encode_key(enc, "correct");
+    dpf_encode_uint(enc, (uint64_t)t->correct);
+    dpf_encode_key(enc, "seen");
+    dpf_encode_uint(enc, (uint64_t)t->seen);
+    dpf_encode_key(enc, "clipped");
+    dpf_encode_uint(enc, (uint64_t)t->clipped);
+    dpf_encode_key(enc, "best_loss");
+    dpf_encode_real(enc, t->best_loss);
+    dpf_encode_key(enc, "best_epoch");
+    dpf_encode_uint(enc, (uint64_t)t->best_epoch);
+    dpf_encode_key(enc, "stopped");
+    dpf_encode_uint(enc, t->stopped);
+    encode_history(enc, t);
+    encode_vector(enc, "first", t->optimiser->first, span);
+    encode_vector(enc, "second", t->optimiser->second, span);
+    if (t->best)
+        encode_vector(enc, "best", t->best, span);
+}
+
+static bool decode_count(const msgpack_object *o, const char *key, int64_t *out)
+{
+    uint64_t value;
+    const msgpack_object *v = dpf_object_get(o, key);
+    if (!v || !dpf_object_uint(v, &value) || value > INT64_MAX)
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+static bool decode_vector(const msgpack_object *o, const char *key, float *to,
+                          size_t count)
+{
+    struct dpf_tensor t;
+    const msgpack_object *v = dpf_object_get(o, key);
+    if (!v || dpf_object_tensor(v, &t, NULL) != DPF_OK)
+        return false;
+    bool fits = t.dtype == DPF_F32 && dpf_shape_elements(&t.shape) == count;
+    if (fits)
+        memcpy(to, t.data, count * sizeof *to);
+    dpf_tensor_release(&t);
+    return fits;
+}
+
+static bool decode_history(struct dpf_training *t, const msgpack_object *o)
+{
+    const msgpack_object *all = dpf_object_get(o, "history");
+    if (!all || all->type != MSGPACK_OBJECT_ARRAY || all->via.array.size > 1 << 20 ||
+        !dpf_grow(&t->history, &t->history_capacity, all->via.array.size + 1,
+                  sizeof *t->history))
+        return false;
+    for (uint32_t i = 0; i < all->via.array.size; i++) {
+        const msgpack_object *one = &all->via.array.ptr[i];
+        struct dpf_epoch_report *r = &t->history[i];
+        double *to[] = {
+            &r->loss,    &r->accuracy, &r->validation_loss, &r->validation_accuracy,
+            &r->clipped, &r->rate};
+        if (one->type != MSGPACK_OBJECT_ARRAY || one->via.array.size != 6)
+            return false;
+        for (int j = 0; j < 6; j++)
+            if (!dpf_object_real(&one->via.array.ptr[j], to[j]))
+                return false;
+        r->epoch = (int64_t)i + 1;
+        r->examples_per_second = 0;
+    }
+    t->history_count = all->via.array.size;
+    return true;
+}
+
+enum dpf_status dpf_training_decode(struct dpf_training *t, const msgpack_object *o,
+                                    struct dpf_error *e)
+{
+    size_t span = t->engine->model->span;
+    int64_t seed, steps, stopped;
+    const msgpack_object *loss = dpf_object_get(o, "loss");
+    const msgpack_object *best_loss = dpf_object_get(o, "best_loss");
+    bool good =
+        decode_count(o, "seed", &seed) && decode_count(o, "steps", &steps) &&
+        decode_count(o, "epoch", &t->epoch) && decode_count(o, "step", &t->step) &&
+        decode_count(o, "correct", &t->correct) && decode_count(o, "seen", &t->seen) &&
+        decode_count(o, "clipped", &t->clipped) &&
+        decode_count(o, "best_epoch", &t->best_epoch) &&
+        decode_count(o, "stopped", &stopped) && loss && best_loss &&
+        dpf_object_real(loss, &t->loss_sum) &&
+        dpf_object_real(best_loss, &t->best_loss) && decode_history(t, o) &&
+        decode_vector(o, "first", t->optimiser->first, span) &&
+        decode_vector(o, "second", t->optimiser->second, span) &&
+        (!t->best || decode_vector(o, "best", t->best, span));
+    if (!good || t->step >= t->steps_per_epoch || t->epoch > t->plan.epochs)
+        return dpf_fail(e, DPF_BAD_STREAM, "the state of training does not fit together");
+    t->plan.seed = (uint64_t)seed;
+    t->optimiser->step = (uint64_t)steps;
+    t->stopped = stopped != 0;
+    if (t->held_count) { /* the same examples are held back again */
+        for (uint32_t i = 0; i < t->data->rows; i++)
+            t->train[i] = i;
+        shuffle(t->train, (int64_t)t->data->rows, "validation", t->plan.seed, 0);
+    }
+    t->ordered = 0;
+    return DPF_OK;
+}

@@ -1,0 +1,88 @@
+/* Training: epochs of lots over examples in memory, validation, early stopping, and a
+ * state that can be put aside at any step and taken up again to the same bits.
+ *
+ * Everything that is drawn (order, lots, dropout) is a function of the seed and of the
+ * number of the epoch or step, never of a generator's state: that is what makes a resumed
+ * run equal an undisturbed one. */
+#ifndef DPF_NN_TRAINING_H
+#define DPF_NN_TRAINING_H
+
+#include "nn/engine.h"
+#include "wire/decode.h"
+#include "wire/encode.h"
+
+enum dpf_sampling {
+    DPF_SAMPLE_SHUFFLE, /* every example once an epoch, in a new order */
+    DPF_SAMPLE_POISSON, /* each example in each lot with probability lot / examples */
+};
+
+struct dpf_training_plan {
+    int64_t epochs, lot;
+    enum dpf_sampling sampling;
+    enum dpf_loss loss;
+    enum dpf_clip_rule rule;
+    double clip_l2;
+    uint64_t seed;
+    double validation; /* share of the examples that is held back */
+    int64_t patience;  /* epochs without a better validation loss; 0: no early stop */
+};
+
+/* What is told after each epoch. */
+struct dpf_epoch_report {
+    int64_t epoch;         /* from 1 */
+    double loss, accuracy; /* means over the epoch's examples, while they were learned */
+    double validation_loss, validation_accuracy; /* NaN without validation */
+    double clipped; /* share of examples whose gradient was cut down */
+    double rate;    /* of learning, at its end */
+    double examples_per_second;
+};
+
+struct dpf_training {
+    struct dpf_training_plan plan;
+    struct dpf_engine *engine;       /* borrowed */
+    struct dpf_optimiser *optimiser; /* borrowed */
+    const struct dpf_dataset *data;  /* borrowed */
+    uint32_t *train, *held, *order;  /* rows */
+    uint32_t *lot;
+    int64_t train_count, held_count, steps_per_epoch;
+    /* state */
+    int64_t epoch, step; /* done: whole epochs, and steps of the one in hand */
+    double loss_sum;     /* of the epoch in hand */
+    int64_t correct, seen, clipped;
+    double best_loss;
+    int64_t best_epoch;
+    float *best; /* the parameters of the best epoch, if validation is on */
+    bool stopped;
+    int64_t ordered; /* the epoch, from 1, whose order stands in `order`; 0: none */
+    int64_t timed;   /* examples of the epoch in hand, in so many seconds */
+    double seconds;
+    struct dpf_epoch_report *history;
+    size_t history_count, history_capacity;
+};
+
+/* Prepare; what is borrowed must outlive it. DPF_USAGE if the examples do not suffice. */
+enum dpf_status dpf_training_init(struct dpf_training *t,
+                                  const struct dpf_training_plan *plan,
+                                  struct dpf_engine *engine,
+                                  struct dpf_optimiser *optimiser,
+                                  const struct dpf_dataset *data, struct dpf_error *e);
+void dpf_training_release(struct dpf_training *t);
+
+bool dpf_training_done(const struct dpf_training *t);
+/* One lot. At the end of an epoch, *report points to what it came to, else NULL. A loss
+ * that is not finite is DPF_SYSTEM: the step is named, the parameters are as before. */
+enum dpf_status dpf_training_step(struct dpf_training *t,
+                                  const struct dpf_epoch_report **report,
+                                  struct dpf_error *e);
+/* The final parameters, [model->span]: the best epoch's with early stopping, else the
+ * last's. */
+void dpf_training_result(struct dpf_training *t, float *parameters);
+
+/* The state as the value of a frame's key "training", and back. `parameters` are those of
+ * the engine. What the state is of (network, data, options) is the caller's to compare.
+ */
+void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t);
+enum dpf_status dpf_training_decode(struct dpf_training *t, const msgpack_object *o,
+                                    struct dpf_error *e);
+
+#endif

@@ -1,0 +1,105 @@
+#include "stage/model_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+static enum dpf_status take_frame(struct dpf_model_stream *m, const char *endpoint,
+                                  const msgpack_object *frame, struct dpf_error *e)
+{
+    if (!dpf_object_is_string(dpf_object_get(frame, "type"), "model"))
+        return DPF_OK;
+    if (m->parameters)
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' holds more than one model", endpoint);
+    enum dpf_status status = dpf_weights_decode(frame, &m->model, &m->parameters, e);
+    return status == DPF_OK ? DPF_OK : dpf_error_prefix(e, status, "'%s'", endpoint);
+}
+
+enum dpf_status dpf_model_stream_read(struct dpf_model_stream *m, const char *endpoint,
+                                      enum dpf_status (*on_frame)(void *context,
+                                                                  const msgpack_object *f,
+                                                                  struct dpf_error *e),
+                                      void *context, struct dpf_error *e)
+{
+    struct dpf_endpoint_options options = dpf_stage_endpoint_options();
+    struct dpf_stream_reader reader = {0};
+    struct dpf_channel *channel;
+    enum dpf_item item = DPF_ITEM_BATCH;
+    *m = (struct dpf_model_stream){0};
+    enum dpf_status status = dpf_channel_open(endpoint, DPF_READ, &options, &channel, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_stream_reader_open(&reader, channel, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_header_copy(&m->header, &reader.header, e);
+    while (status == DPF_OK && item != DPF_ITEM_END) {
+        bool had = m->parameters != NULL;
+        status = dpf_stream_reader_next(&reader, &item, e);
+        if (status == DPF_OK && item == DPF_ITEM_OTHER)
+            status = take_frame(m, endpoint, reader.object, e);
+        if (status == DPF_OK && on_frame && !had && m->parameters)
+            status = on_frame(context, reader.object, e);
+    }
+    if (status == DPF_OK && !m->parameters)
+        status = dpf_fail(e, DPF_BAD_STREAM, "'%s' holds no model", endpoint);
+    dpf_stream_reader_release(&reader);
+    if (status != DPF_OK)
+        dpf_model_stream_release(m);
+    return status;
+}
+
+void dpf_model_stream_release(struct dpf_model_stream *m)
+{
+    dpf_header_release(&m->header);
+    dpf_model_release(&m->model);
+    free(m->parameters);
+    *m = (struct dpf_model_stream){0};
+}
+
+enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
+                                      struct dpf_error *e)
+{
+    enum { LIMIT = 1 << 20 };
+    const char *text = dpf_architecture(arch);
+    char *file = NULL;
+    size_t size = text ? strlen(text) : 0;
+    if (!text && !dpf_is_file(arch)) {
+        const char *near = dpf_nearest_name(arch, dpf_architecture_names);
+        return dpf_fail(e, DPF_USAGE,
+                        near ? "'%s' is neither an architecture nor a file (did you mean "
+                               "'%s'?)"
+                             : "'%s' is neither an architecture nor a file",
+                        arch, near);
+    }
+    enum dpf_status status = DPF_OK;
+    if (!text)
+        status = dpf_read_file(arch, LIMIT, &file, &size, e);
+    if (status == DPF_OK)
+        status = dpf_model_parse(m, text ? text : file, size, arch, e);
+    free(file);
+    return status;
+}
+
+enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
+                                        const struct dpf_model *m,
+                                        const float *parameters, unsigned more,
+                                        struct dpf_safetensors *weights,
+                                        struct dpf_error *e)
+{
+    *weights = (struct dpf_safetensors){0};
+    enum dpf_status status = dpf_weights_export(m, parameters, weights, e);
+    if (status == DPF_OK)
+        dpf_weights_encode(enc, m, weights, more);
+    return status;
+}
+
+void dpf_stage_adopt_header(struct dpf_stage *s, const struct dpf_header *model)
+{
+    dpf_values_append(&s->out.provenance, &model->provenance);
+    dpf_values_append(&s->out.events, &model->events);
+    s->out.is_private = s->out.is_private || model->is_private;
+}

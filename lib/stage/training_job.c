@@ -1,0 +1,154 @@
+#include "stage/training_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "nn/initialise.h"
+#include "random/seeded.h"
+
+#include "base/banned.h"
+
+const char *const dpf_loss_words[] = {"cross-entropy", "logistic", "taylor", "squared",
+                                      "voxel",         "dice",     NULL};
+const char *const dpf_optimiser_words[] = {"sgd", "momentum", "adam", "adadelta", NULL};
+const char *const dpf_schedule_words[] = {"constant", "linear", "cosine", NULL};
+const char *const dpf_sampling_words[] = {"shuffle", "poisson", NULL};
+const char *const dpf_clip_words[] = {"flat", "layer", "automatic", NULL};
+const char *const dpf_backend_words[] = {"cpu", "ref", NULL};
+
+size_t dpf_word_index(const char *word, const char *const *words)
+{
+    size_t i = 0;
+    while (strcmp(words[i], word) != 0) /* the parser let no other word through */
+        i++;
+    return i;
+}
+
+const struct dpf_kernels *dpf_backend_of(const char *word)
+{
+    return strcmp(word, "ref") == 0 ? &dpf_kernels_ref : dpf_kernels_cpu();
+}
+
+enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_stage *s,
+                                      struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    if (j->model)
+        status = dpf_model_stream_read(&j->start, j->model, NULL, NULL, e);
+    j->need = (struct dpf_dataset_need){
+        .model = &j->start.model,
+        .x = j->x,
+        .y = j->y,
+        .loss = (enum dpf_loss)dpf_word_index(j->loss, dpf_loss_words)};
+    return status == DPF_OK ? dpf_dataset_init(&j->data, &s->in, &j->need, e) : status;
+}
+
+/* The weights to start from: the model's, a file's, or drawn. */
+static enum dpf_status first_weights(struct dpf_training_job *j, uint64_t seed,
+                                     struct dpf_error *e)
+{
+    struct dpf_model_stream *m = &j->start;
+    struct dpf_safetensors file = {0};
+    enum dpf_status status = DPF_OK;
+    if (!m->parameters)
+        m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
+    if (!m->parameters)
+        return dpf_fail_memory(e);
+    if (j->weights)
+        status = dpf_safetensors_read(&file, j->weights, e);
+    if (status == DPF_OK && j->weights)
+        status = dpf_weights_import(&m->model, &file, j->weights, m->parameters, e);
+    if (!j->weights && !j->model)
+        dpf_initialise(&m->model, j->init, seed, m->parameters);
+    dpf_safetensors_release(&file);
+    if (status == DPF_OK)
+        dpf_engine_put(&j->engine, m->parameters);
+    return status;
+}
+
+static enum dpf_status prepare_optimiser(struct dpf_training_job *j, struct dpf_error *e)
+{
+    struct dpf_optimiser *o = &j->optimiser;
+    *o = dpf_optimiser_defaults(
+        (enum dpf_optimiser_kind)dpf_word_index(j->optimiser_kind, dpf_optimiser_words),
+        j->rate);
+    o->momentum = j->momentum;
+    o->l1 = j->l1;
+    o->l2 = j->l2;
+    o->schedule = (enum dpf_schedule)dpf_word_index(j->schedule, dpf_schedule_words);
+    o->final_rate = j->final_rate;
+    return dpf_optimiser_init(o, j->start.model.span, e);
+}
+
+static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_error *e)
+{
+    uint64_t seed = j->seed >= 0 ? (uint64_t)j->seed : dpf_random_seed();
+    bool clipping = j->clip_l2 > 0;
+    struct dpf_engine_setup setup = {.model = &j->start.model,
+                                     .kernels = dpf_backend_of(j->backend),
+                                     .threads = (int)j->threads,
+                                     .microbatch = j->microbatch,
+                                     .training = true,
+                                     .clipping = clipping};
+    struct dpf_training_plan plan = {
+        .epochs = j->epochs,
+        .lot = j->lot,
+        .sampling = (enum dpf_sampling)dpf_word_index(j->sampling, dpf_sampling_words),
+        .loss = j->need.loss,
+        .rule = clipping ? DPF_CLIP_FLAT +
+                               (enum dpf_clip_rule)dpf_word_index(j->clip, dpf_clip_words)
+                         : DPF_CLIP_NONE,
+        .clip_l2 = j->clip_l2,
+        .seed = seed,
+        .validation = j->validation,
+        .patience = j->patience};
+    enum dpf_status status = dpf_engine_init(&j->engine, &setup, e);
+    if (status == DPF_OK)
+        status = first_weights(j, seed, e);
+    if (status == DPF_OK)
+        status = prepare_optimiser(j, e);
+    if (status == DPF_OK)
+        status = dpf_training_init(&j->training, &plan, &j->engine, &j->optimiser,
+                                   &j->data, e);
+    int64_t over = j->schedule_epochs ? j->schedule_epochs : j->epochs;
+    j->optimiser.schedule_steps = (uint64_t)(over * j->training.steps_per_epoch);
+    return status;
+}
+
+enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
+                                     struct dpf_error *e)
+{
+    struct dpf_training_run run = {&j->training, j->checkpoint, j->checkpoint_seconds};
+    enum dpf_status status = prepare(j, e);
+    if (status == DPF_OK)
+        status = dpf_training_run(s, &run, e);
+    if (status == DPF_OK)
+        dpf_training_result(&j->training, j->start.parameters);
+    return status;
+}
+
+enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
+                                      struct dpf_error *e)
+{
+    struct dpf_safetensors weights = {0};
+    enum dpf_status status = dpf_stage_begin(s, e);
+    if (status == DPF_OK)
+        status = dpf_model_stream_encode(&s->writer.encoder, &j->start.model,
+                                         j->start.parameters, 0, &weights, e);
+    if (status == DPF_OK)
+        status = dpf_stream_write_encoded(&s->writer, e);
+    if (status == DPF_OK && j->export_file)
+        status = dpf_safetensors_write(&weights, j->export_file, e);
+    dpf_safetensors_release(&weights);
+    return status;
+}
+
+void dpf_training_job_release(struct dpf_training_job *j)
+{
+    dpf_training_release(&j->training);
+    dpf_engine_release(&j->engine);
+    dpf_optimiser_release(&j->optimiser);
+    dpf_dataset_release(&j->data);
+    dpf_model_stream_release(&j->start);
+}

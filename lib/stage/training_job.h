@@ -1,0 +1,46 @@
+/* Everything between a stage's options and a trained model: the network and its first
+ * weights, the records, engine, optimiser and plan. */
+#ifndef DPF_STAGE_TRAINING_JOB_H
+#define DPF_STAGE_TRAINING_JOB_H
+
+#include "stage/model_stream.h"
+#include "stage/training_run.h"
+
+/* The words of options, ended by NULL, in the order of the enums they stand for. */
+extern const char *const dpf_loss_words[], *const dpf_optimiser_words[],
+                                               *const dpf_schedule_words[],
+                                                   *const dpf_sampling_words[],
+                                                       *const dpf_clip_words[],
+                                                           *const dpf_backend_words[];
+/* Where a word stands among its choices. */
+size_t dpf_word_index(const char *word, const char *const *words);
+/* The table of operations of --backend. */
+const struct dpf_kernels *dpf_backend_of(const char *word);
+
+struct dpf_training_job {
+    /* what the user asked for */
+    const char *arch, *model, *weights, *export_file, *x, *y, *loss, *optimiser_kind;
+    const char *init, *schedule, *sampling, *clip, *backend, *checkpoint;
+    double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
+    int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
+    /* what it takes */
+    struct dpf_model_stream start; /* the network, and the weights if there are some */
+    struct dpf_dataset data;
+    struct dpf_dataset_need need;
+    struct dpf_engine engine;
+    struct dpf_optimiser optimiser;
+    struct dpf_training training;
+};
+
+/* Read the model to start from, and check the stream's fields against the network. */
+enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_stage *s,
+                                      struct dpf_error *e);
+/* All records are in j->data: train. The result stands in j->start. */
+enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
+                                     struct dpf_error *e);
+/* Send header and model; write the file of weights. */
+enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
+                                      struct dpf_error *e);
+void dpf_training_job_release(struct dpf_training_job *j);
+
+#endif

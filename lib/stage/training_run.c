@@ -1,0 +1,240 @@
+#include "stage/training_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/progress.h"
+#include "base/signals.h"
+#include "stage/model_stream.h"
+
+#include "base/banned.h"
+
+/* ------------------------------------------------------------------------- identity */
+
+/* What a checkpoint belongs to, so that it is never continued by something else. */
+struct identity {
+    char network[DPF_FINGERPRINT_HEX + 1], data[DPF_FINGERPRINT_HEX + 1],
+        options[DPF_FINGERPRINT_HEX + 1];
+};
+
+static void identify(const struct dpf_stage *s, const struct dpf_training *t,
+                     struct identity *id)
+{
+    struct dpf_fingerprint f;
+    dpf_fingerprint_init(&f);
+    dpf_fingerprint_add_string(&f, t->engine->model->text);
+    dpf_fingerprint_hex(&f, id->network);
+    dpf_fingerprint_init(&f);
+    dpf_dataset_fingerprint(t->data, &f);
+    dpf_fingerprint_hex(&f, id->data);
+    dpf_fingerprint_init(&f);
+    for (size_t i = 0; i < s->parsed.given_count; i++)
+        if (!(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL)) {
+            dpf_fingerprint_add_string(&f, s->parsed.given[i].option->name);
+            if (s->parsed.given[i].option->kind != DPF_KIND_ENDPOINT)
+                dpf_fingerprint_add_string(&f, s->parsed.given[i].value);
+        }
+    dpf_fingerprint_hex(&f, id->options);
+}
+
+static void encode_identity(struct dpf_encoder *enc, const struct identity *id)
+{
+    dpf_encode_key(enc, "identity");
+    msgpack_pack_map(&enc->packer, 3);
+    dpf_encode_key(enc, "network");
+    dpf_encode_string(enc, id->network);
+    dpf_encode_key(enc, "data");
+    dpf_encode_string(enc, id->data);
+    dpf_encode_key(enc, "options");
+    dpf_encode_string(enc, id->options);
+}
+
+/* ----------------------------------------------------------------------- checkpoints */
+
+struct checkpoint {
+    const struct dpf_stage *stage;
+    struct dpf_training *training;
+    const char *path;
+    struct identity id;
+    float *parameters;
+};
+
+static enum dpf_status check_identity(const struct checkpoint *c,
+                                      const msgpack_object *frame, struct dpf_error *e)
+{
+    const msgpack_object *id = dpf_object_get(frame, "identity");
+    const struct {
+        const char *key, *own, *what;
+    } parts[] = {{"network", c->id.network, "another architecture"},
+                 {"data", c->id.data, "other data"},
+                 {"options", c->id.options, "a training with other options"}};
+    if (!id || id->type != MSGPACK_OBJECT_MAP)
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no checkpoint of a training",
+                        c->path);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!dpf_object_is_string(dpf_object_get(id, parts[i].key), parts[i].own))
+            return dpf_fail(e, DPF_USAGE,
+                            "checkpoint '%s' is of %s: give another file, or remove it",
+                            c->path, parts[i].what);
+    return DPF_OK;
+}
+
+static enum dpf_status take_state(void *context, const msgpack_object *frame,
+                                  struct dpf_error *e)
+{
+    struct checkpoint *c = context;
+    const msgpack_object *state = dpf_object_get(frame, "training");
+    enum dpf_status status = check_identity(c, frame, e);
+    if (status != DPF_OK)
+        return status;
+    if (!state || state->type != MSGPACK_OBJECT_MAP)
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' has no state of a training", c->path);
+    status = dpf_training_decode(c->training, state, e);
+    return status == DPF_OK ? DPF_OK : dpf_error_prefix(e, status, "'%s'", c->path);
+}
+
+static enum dpf_status load_checkpoint(struct checkpoint *c, struct dpf_error *e)
+{
+    struct dpf_model_stream m;
+    if (!dpf_is_file(c->path))
+        return DPF_OK;
+    enum dpf_status status = dpf_model_stream_read(&m, c->path, take_state, c, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_engine_put(c->training->engine, m.parameters);
+    dpf_model_stream_release(&m);
+    dpf_notice("going on from '%s': epoch %lld, step %lld", c->path,
+               (long long)c->training->epoch + 1, (long long)c->training->step + 1);
+    return DPF_OK;
+}
+
+static enum dpf_status write_stream(struct checkpoint *c, struct dpf_stream_writer *w,
+                                    struct dpf_error *e)
+{
+    struct dpf_header header = {.is_private = c->stage->in.is_private};
+    struct dpf_safetensors weights;
+    enum dpf_status status = dpf_stream_write_header(w, &header, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_model_stream_encode(&w->encoder, c->training->engine->model,
+                                     c->parameters, 2, &weights, e);
+    if (status == DPF_OK) {
+        encode_identity(&w->encoder, &c->id);
+        dpf_training_encode(&w->encoder, c->training);
+        status = dpf_stream_write_encoded(w, e);
+    }
+    dpf_safetensors_release(&weights);
+    return status == DPF_OK ? dpf_stream_writer_finish(w, e) : status;
+}
+
+/* Whole under its name or not at all, and never with numbers that are not finite: those
+ * would be no state to go on from. */
+static enum dpf_status save_checkpoint(struct checkpoint *c, struct dpf_error *e)
+{
+    struct dpf_stream_writer w;
+    struct dpf_channel **channels = dpf_calloc(1, sizeof *channels);
+    size_t span = c->training->engine->model->span;
+    if (!channels)
+        return dpf_fail_memory(e);
+    dpf_engine_get(c->training->engine, c->parameters);
+    for (size_t i = 0; i < span; i++)
+        if (!isfinite(c->parameters[i])) {
+            free(channels);
+            return dpf_fail(e, DPF_SYSTEM,
+                            "a parameter is not a finite number at step %lld of epoch "
+                            "%lld: try a lower '--rate'",
+                            (long long)c->training->step + 1,
+                            (long long)c->training->epoch + 1);
+        }
+    enum dpf_status status = dpf_channel_open(c->path, DPF_WRITE, NULL, &channels[0], e);
+    if (status != DPF_OK) {
+        free(channels);
+        return status;
+    }
+    status = dpf_stream_writer_init(&w, channels, 1, e);
+    if (status != DPF_OK)
+        return status;
+    status = write_stream(c, &w, e);
+    dpf_stream_writer_release(&w);
+    return status;
+}
+
+/* -------------------------------------------------------------------------- progress */
+
+static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_report *r)
+{
+    char held[96] = "", clipped[48] = "";
+    double left = (double)(t->plan.epochs - r->epoch) * (double)t->train_count /
+                  fmax(r->examples_per_second, 1e-9);
+    if (t->held_count)
+        snprintf(held, sizeof held, "  validation %.4f %.2f %%", r->validation_loss,
+                 100 * r->validation_accuracy);
+    if (t->plan.rule != DPF_CLIP_NONE)
+        snprintf(clipped, sizeof clipped, "  clipped %.0f %%", 100 * r->clipped);
+    dpf_notice(
+        "epoch %lld/%lld  loss %.4f  accuracy %.2f %%%s%s  %.0f examples/s  %.0f s "
+        "left",
+        (long long)r->epoch, (long long)t->plan.epochs, r->loss, 100 * r->accuracy, held,
+        clipped, r->examples_per_second, left);
+}
+
+static void tell_runner(struct dpf_stage *s, const struct dpf_training *t)
+{
+    struct dpf_counters now = {.records = (uint64_t)(t->epoch * t->train_count + t->seen),
+                               .total = (uint64_t)(t->plan.epochs * t->train_count),
+                               .bytes = s->bytes_in};
+    dpf_progress_update(s->progress, &now);
+}
+
+static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run *run,
+                             struct checkpoint *c, struct dpf_error *e)
+{
+    struct dpf_training *t = run->training;
+    double saved = dpf_clock_seconds();
+    while (!dpf_training_done(t)) {
+        const struct dpf_epoch_report *report;
+        if (dpf_stop_requested())
+            return dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
+                                       dpf_stop_signal());
+        enum dpf_status status = dpf_training_step(t, &report, e);
+        if (status != DPF_OK)
+            return status;
+        tell_runner(s, t);
+        if (report)
+            tell_epoch(t, report);
+        if (!c || (!report && dpf_clock_seconds() - saved < run->checkpoint_seconds))
+            continue;
+        status = save_checkpoint(c, e);
+        if (status != DPF_OK)
+            return status;
+        saved = dpf_clock_seconds();
+    }
+    if (t->stopped)
+        dpf_notice("stopped after epoch %lld: the best was %lld", (long long)t->epoch,
+                   (long long)t->best_epoch);
+    return DPF_OK;
+}
+
+enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_run *run,
+                                 struct dpf_error *e)
+{
+    struct dpf_training *t = run->training;
+    struct checkpoint c = {.stage = s, .training = t, .path = run->checkpoint};
+    if (!run->checkpoint)
+        return train(s, run, NULL, e);
+    c.parameters = dpf_calloc(t->engine->model->span + 1, sizeof *c.parameters);
+    if (!c.parameters)
+        return dpf_fail_memory(e);
+    identify(s, t, &c.id);
+    enum dpf_status status = load_checkpoint(&c, e);
+    if (status == DPF_OK)
+        status = train(s, run, &c, e);
+    free(c.parameters);
+    return status;
+}

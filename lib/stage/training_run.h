@@ -1,0 +1,20 @@
+/* Running a training from a stage: checkpoints, notices a person can follow, progress for
+ * the runner. */
+#ifndef DPF_STAGE_TRAINING_RUN_H
+#define DPF_STAGE_TRAINING_RUN_H
+
+#include "nn/training.h"
+#include "stage/stage.h"
+
+struct dpf_training_run {
+    struct dpf_training *training; /* borrowed */
+    const char *checkpoint;        /* file, or NULL */
+    double checkpoint_seconds;     /* between two of them, besides the end of an epoch */
+};
+
+/* Go on from the checkpoint if there is one, train to the end, leaving checkpoints on the
+ * way. A checkpoint of another network, other data or other options is DPF_USAGE. */
+enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_run *run,
+                                 struct dpf_error *e);
+
+#endif

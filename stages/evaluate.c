@@ -1,0 +1,163 @@
+/* evaluate: how good a model is on records and their targets. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "nn/evaluation.h"
+#include "stage/training_job.h"
+
+#include "base/banned.h"
+
+static struct {
+    const char *model, *x, *y, *loss, *backend, *json, *table;
+    int64_t threads;
+} opt = {.x = "x", .y = "y", .loss = "cross-entropy", .backend = "cpu"};
+
+static const struct dpf_option options[] = {
+    {.name = "model",
+     .kind = DPF_KIND_ENDPOINT,
+     .target = &opt.model,
+     .arg = "STREAM",
+     .help = "the model, as train writes it",
+     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_STRING("field", &opt.x, "NAME", "what the network reads (x)"),
+    DPF_OPT_STRING("target", &opt.y, "NAME", "what it should say (y)"),
+    DPF_OPT_CHOICE("loss", &opt.loss, dpf_loss_words, "NAME",
+                   "the loss that is reported (cross-entropy); voxel and dice also give "
+                   "Dice coefficients"),
+    DPF_OPT_OUTFILE("json", &opt.json, "FILE", "write all figures as JSON"),
+    DPF_OPT_OUTFILE("table", &opt.table, "FILE", "write them as a table"),
+    {.name = "threads",
+     .kind = DPF_KIND_INT,
+     .target = &opt.threads,
+     .arg = "N",
+     .lo = 1,
+     .hi = 1024,
+     .help = "(as many as there are processors)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_CHOICE("backend", &opt.backend, dpf_backend_words, "NAME",
+                   "cpu, or ref: plain C"),
+    DPF_OPT_END,
+};
+
+static struct dpf_model_stream source;
+static struct dpf_dataset data;
+static struct dpf_dataset_need need;
+static struct dpf_engine engine;
+static struct dpf_evaluation evaluation;
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_model_stream_read(&source, opt.model, NULL, NULL, e);
+    if (status != DPF_OK)
+        return status;
+    need = (struct dpf_dataset_need){
+        .model = &source.model,
+        .x = opt.x,
+        .y = opt.y,
+        .loss = (enum dpf_loss)dpf_word_index(opt.loss, dpf_loss_words)};
+    struct dpf_engine_setup setup = {.model = &source.model,
+                                     .kernels = dpf_backend_of(opt.backend),
+                                     .threads = (int)opt.threads};
+    status = dpf_dataset_init(&data, &s->in, &need, e);
+    if (status == DPF_OK)
+        status = dpf_engine_init(&engine, &setup, e);
+    if (status == DPF_OK)
+        status = dpf_evaluation_init(&evaluation, &engine, need.loss, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_engine_put(&engine, source.parameters);
+    dpf_header_drop_fields(&s->out);
+    dpf_stage_adopt_header(s, &source.header);
+    if (s->in.is_private)
+        dpf_stage_add_unprotected_event(s, "scores were computed from the records");
+    s->out_deferred = true;
+    return DPF_OK;
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    dpf_dataset_clear(&data);
+    enum dpf_status status = dpf_dataset_add(&data, &s->in, b, &need, e);
+    return status == DPF_OK ? dpf_evaluation_add(&evaluation, &data, e) : status;
+}
+
+/* The summary, as far as the first empty line. */
+static void tell(const char *table)
+{
+    while (*table && *table != '\n') {
+        size_t length = strcspn(table, "\n");
+        dpf_notice("%.*s", (int)length, table);
+        table += length + (table[length] == '\n');
+    }
+}
+
+static enum dpf_status write_results(struct dpf_stage *s, const struct dpf_text *table,
+                                     struct dpf_text *json, struct dpf_error *e)
+{
+    struct dpf_encoder *enc = &s->writer.encoder;
+    enum dpf_status status = dpf_stage_begin(s, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_encoder_begin(enc, "metric", 3);
+    dpf_encode_key(enc, "name");
+    dpf_encode_string(enc, "evaluation");
+    dpf_encode_key(enc, "json");
+    dpf_encode_string(enc, dpf_text_get(json));
+    dpf_encode_key(enc, "table");
+    dpf_encode_string(enc, dpf_text_get(table));
+    status = dpf_stream_write_encoded(&s->writer, e);
+    dpf_text_add(json, "\n");
+    if (status == DPF_OK && opt.json)
+        status = dpf_write_file(opt.json, dpf_text_get(json), json->size, e);
+    if (status == DPF_OK && opt.table)
+        status = dpf_write_file(opt.table, dpf_text_get(table), table->size, e);
+    if (status == DPF_OK && !opt.table)
+        tell(dpf_text_get(table));
+    return status;
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_text table = {0}, json = {0};
+    dpf_evaluation_report(&evaluation, &table, &json);
+    enum dpf_status status = table.failed || json.failed
+                                 ? dpf_fail_memory(e)
+                                 : write_results(s, &table, &json, e);
+    dpf_text_release(&table);
+    dpf_text_release(&json);
+    return status;
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_evaluation_release(&evaluation);
+    dpf_engine_release(&engine);
+    dpf_dataset_release(&data);
+    dpf_model_stream_release(&source);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "evaluate",
+    .summary = "how good a model is on records and their targets",
+    .reads = "x: numbers or packed bits, y: labels or values",
+    .writes = "a metric: accuracy with its interval, loss, confusion, calibration, Dice",
+    .privacy = "none spent: scores of private records are as private as they are",
+    .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
+               "--arch tiny --epochs 5 --rate 0.1 -o \"$TMPDIR/model.mp\" && dpflow load "
+               "digits:test | dpflow normalize --unit 0:16 | dpflow evaluate --model "
+               "\"$TMPDIR/model.mp\" | dpflow inspect",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_close = on_close,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

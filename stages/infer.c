@@ -1,0 +1,202 @@
+/* infer: what any node of a model makes of records. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "nn/initialise.h"
+#include "stage/training_job.h"
+
+#include "base/banned.h"
+
+static struct {
+    const char *model, *arch, *weights, *init, *x, *as, *node, *backend;
+    int64_t threads, seed;
+} opt = {.init = "he-normal", .x = "x", .backend = "cpu"};
+
+static const struct dpf_option options[] = {
+    {.name = "model",
+     .kind = DPF_KIND_ENDPOINT,
+     .target = &opt.model,
+     .arg = "STREAM",
+     .help = "the model, as train writes it"},
+    DPF_OPT_STRING("arch", &opt.arch, "NAME|FILE",
+                   "or a network with --weights, or with public random ones"),
+    DPF_OPT_FILE("weights", &opt.weights, "FILE", "the weights of --arch (safetensors)"),
+    DPF_OPT_CHOICE("init", &opt.init, dpf_initialisers, "NAME",
+                   "how random weights are drawn (he-normal)"),
+    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15,
+                "of random weights; everyone who knows it has the same (0)"),
+    DPF_OPT_STRING("node", &opt.node, "NAME", "whose values (the network's output)"),
+    DPF_OPT_STRING("field", &opt.x, "NAME", "what the network reads (x)"),
+    DPF_OPT_STRING("as", &opt.as, "NAME",
+                   "the field that holds the values (the one that was read)"),
+    {.name = "threads",
+     .kind = DPF_KIND_INT,
+     .target = &opt.threads,
+     .arg = "N",
+     .lo = 1,
+     .hi = 1024,
+     .help = "(as many as there are processors)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_CHOICE("backend", &opt.backend, dpf_backend_words, "NAME",
+                   "cpu, or ref: plain C"),
+    DPF_OPT_END,
+};
+
+static struct dpf_model_stream source;
+static struct dpf_dataset data;
+static struct dpf_dataset_need need;
+static struct dpf_engine engine;
+static size_t node;
+static int target; /* index of the field that holds the values */
+static uint32_t *rows;
+static size_t rows_capacity;
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    if (!opt.arch == !opt.model)
+        return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
+    if (!opt.arch && (opt.weights || dpf_option_given(&s->parsed, "init") ||
+                      dpf_option_given(&s->parsed, "seed")))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--weights', '--init' and '--seed' go with "
+                        "'--arch'");
+    return opt.arch ? dpf_model_from_option(&source.model, opt.arch, e) : DPF_OK;
+}
+
+static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
+                                      struct dpf_error *e)
+{
+    (void)s;
+    (void)e;
+    if (source.model.text) /* --arch may be a file */
+        dpf_fingerprint_add_string(f, source.model.text);
+    return DPF_OK;
+}
+
+static enum dpf_status make_weights(struct dpf_error *e)
+{
+    struct dpf_safetensors file = {0};
+    source.parameters = dpf_calloc(source.model.span + 1, sizeof *source.parameters);
+    if (!source.parameters)
+        return dpf_fail_memory(e);
+    if (!opt.weights) {
+        dpf_initialise(&source.model, opt.init, (uint64_t)opt.seed, source.parameters);
+        return DPF_OK;
+    }
+    enum dpf_status status = dpf_safetensors_read(&file, opt.weights, e);
+    if (status == DPF_OK)
+        status =
+            dpf_weights_import(&source.model, &file, opt.weights, source.parameters, e);
+    dpf_safetensors_release(&file);
+    return status;
+}
+
+/* The field of the values: a new one, or in the place of what was read. */
+static enum dpf_status declare(struct dpf_stage *s, struct dpf_error *e)
+{
+    const struct dpf_node *n = &source.model.nodes[node];
+    const char *name = opt.as ? opt.as : opt.x;
+    struct dpf_field *f = dpf_header_field(&s->out, name);
+    if (f && strcmp(name, opt.x) != 0)
+        return dpf_fail(e, DPF_USAGE, "the stream has a field '%s' already", name);
+    if (!f)
+        f = dpf_header_add_field(&s->out, name, DPF_F32, &n->shape);
+    if (!f)
+        return dpf_fail(e, DPF_USAGE, "there can be no field '%s'", name);
+    dpf_field_redefine(f, DPF_F32, &n->shape);
+    target = (int)(f - s->out.fields);
+    return DPF_OK;
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status =
+        opt.model ? dpf_model_stream_read(&source, opt.model, NULL, NULL, e)
+                  : make_weights(e);
+    if (status != DPF_OK)
+        return status;
+    const struct dpf_node *found = opt.node ? dpf_model_find(&source.model, opt.node)
+                                            : &source.model.nodes[source.model.output];
+    if (!found)
+        return dpf_fail(e, DPF_USAGE, "the network has no node '%s'", opt.node);
+    node = (size_t)(found - source.model.nodes);
+    if (found->bits)
+        return dpf_fail(e, DPF_USAGE, "node '%s' is the packed input itself",
+                        found->name);
+    need = (struct dpf_dataset_need){.model = &source.model, .x = opt.x};
+    struct dpf_engine_setup setup = {.model = &source.model,
+                                     .kernels = dpf_backend_of(opt.backend),
+                                     .threads = (int)opt.threads,
+                                     .every_value = true};
+    status = dpf_dataset_init(&data, &s->in, &need, e);
+    if (status == DPF_OK)
+        status = dpf_engine_init(&engine, &setup, e);
+    if (status == DPF_OK)
+        status = declare(s, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_engine_put(&engine, source.parameters);
+    if (opt.model)
+        dpf_stage_adopt_header(s, &source.header);
+    return DPF_OK;
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    struct dpf_tensor values;
+    struct dpf_shape shape;
+    dpf_dataset_clear(&data);
+    enum dpf_status status = dpf_dataset_add(&data, &s->in, b, &need, e);
+    if (status != DPF_OK)
+        return status;
+    if (!dpf_shape_prepend(&source.model.nodes[node].shape, b->rows, &shape) ||
+        !dpf_grow(&rows, &rows_capacity, b->rows, sizeof *rows))
+        return dpf_fail_memory(e);
+    status = dpf_tensor_init(&values, DPF_F32, &shape, e);
+    if (status != DPF_OK)
+        return status;
+    for (uint32_t i = 0; i < b->rows; i++)
+        rows[i] = i;
+    struct dpf_lot lot = {.data = &data, .rows = rows, .count = (int64_t)b->rows};
+    struct dpf_lot_values want = {.node = node, .values = values.data};
+    status = dpf_engine_values(&engine, &lot, &want, e);
+    if (target < b->count)
+        dpf_tensor_release(&b->tensor[target]);
+    else
+        b->count++;
+    b->tensor[target] = values;
+    return status;
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_engine_release(&engine);
+    dpf_dataset_release(&data);
+    dpf_model_stream_release(&source);
+    free(rows);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "infer",
+    .summary = "what any node of a model makes of records",
+    .reads = "x: numbers or packed bits",
+    .writes = "the same fields, the node's values in x (or in --as)",
+    .privacy = "none spent; what the model cost is added to the ledger",
+    .example = "dpflow load digits:test | dpflow normalize --unit 0:16 | dpflow infer "
+               "--arch tiny --node p1 --seed 1 | dpflow inspect",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_release = on_release,
+    .on_fingerprint = on_fingerprint,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

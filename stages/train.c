@@ -1,0 +1,189 @@
+/* train: fit a network to records and their targets. */
+#include "nn/initialise.h"
+#include "stage/training_job.h"
+
+#include "base/banned.h"
+
+static struct dpf_training_job job = {.x = "x",
+                                      .y = "y",
+                                      .loss = "cross-entropy",
+                                      .optimiser_kind = "momentum",
+                                      .init = "he-normal",
+                                      .schedule = "constant",
+                                      .sampling = "shuffle",
+                                      .clip = "flat",
+                                      .backend = "cpu",
+                                      .checkpoint_seconds = 60,
+                                      .momentum = 0.9,
+                                      .lot = 128,
+                                      .seed = -1};
+
+static const struct dpf_option options[] = {
+    DPF_OPT_STRING("arch", &job.arch, "NAME|FILE",
+                   "the network: an architecture's name, or a file with its text"),
+    {.name = "model",
+     .kind = DPF_KIND_ENDPOINT,
+     .target = &job.model,
+     .arg = "STREAM",
+     .help = "start from this model, network and weights"},
+    DPF_OPT_FILE("weights", &job.weights, "FILE",
+                 "start from these weights (safetensors)"),
+    DPF_OPT_CHOICE("init", &job.init, dpf_initialisers, "NAME",
+                   "how the first weights are drawn (he-normal)"),
+    DPF_OPT_STRING("field", &job.x, "NAME", "what the network reads (x)"),
+    DPF_OPT_STRING("target", &job.y, "NAME", "what it should say (y)"),
+    DPF_OPT_CHOICE("loss", &job.loss, dpf_loss_words, "NAME", "the loss (cross-entropy)"),
+    DPF_OPT_CHOICE("optimiser", &job.optimiser_kind, dpf_optimiser_words, "NAME",
+                   "(momentum)"),
+    {.name = "rate",
+     .kind = DPF_KIND_REAL,
+     .target = &job.rate,
+     .arg = "R",
+     .lo = 1e-12,
+     .hi = 1e6,
+     .help = "learning rate",
+     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_REAL("momentum", &job.momentum, "M", 0, 0.999999, "of momentum (0.9)"),
+    DPF_OPT_CHOICE("schedule", &job.schedule, dpf_schedule_words, "NAME",
+                   "how the rate changes: linear and cosine go to --final-rate and stay"),
+    DPF_OPT_REAL("final-rate", &job.final_rate, "R", 0, 1e6, "where the rate ends (0)"),
+    DPF_OPT_INT("schedule-epochs", &job.schedule_epochs, "N", 1, 1e9,
+                "after so many epochs (--epochs)"),
+    DPF_OPT_REAL("l1", &job.l1, "P", 0, 1e6, "L1 penalty (0)"),
+    DPF_OPT_REAL("l2", &job.l2, "P", 0, 1e6, "L2 penalty (0)"),
+    {.name = "epochs",
+     .kind = DPF_KIND_INT,
+     .target = &job.epochs,
+     .arg = "N",
+     .lo = 1,
+     .hi = 1e9,
+     .help = "passes over the records",
+     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_INT("lot", &job.lot, "N", 1, 4e9, "records in a step (128)"),
+    DPF_OPT_CHOICE("sampling", &job.sampling, dpf_sampling_words, "HOW",
+                   "lots: shuffle, or poisson (each record independently)"),
+    DPF_OPT_REAL("clip-l2", &job.clip_l2, "C", 1e-12, 1e12,
+                 "cut each record's gradient down to this norm"),
+    DPF_OPT_CHOICE("clip", &job.clip, dpf_clip_words, "RULE",
+                   "the whole gradient (flat), each layer's, or scaled (automatic)"),
+    DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
+                 "hold this share back and report on it"),
+    DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
+                "stop after N epochs without a lower validation loss; keep the best"),
+    {.name = "threads",
+     .kind = DPF_KIND_INT,
+     .target = &job.threads,
+     .arg = "N",
+     .lo = 1,
+     .hi = 1024,
+     .help = "(as many as there are processors)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    {.name = "microbatch",
+     .kind = DPF_KIND_INT,
+     .target = &job.microbatch,
+     .arg = "N",
+     .lo = 1,
+     .hi = 1e6,
+     .help = "records in memory at a time, a thread (what fits the caches)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_CHOICE("backend", &job.backend, dpf_backend_words, "NAME",
+                   "cpu, or ref: plain C"),
+    DPF_OPT_OUTFILE("checkpoint", &job.checkpoint, "FILE",
+                    "leave the state here, and go on from it"),
+    {.name = "checkpoint-seconds",
+     .kind = DPF_KIND_REAL,
+     .target = &job.checkpoint_seconds,
+     .arg = "S",
+     .lo = 0,
+     .hi = 1e9,
+     .help = "between two, besides the end of each epoch (60)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_OUTFILE("export", &job.export_file, "FILE",
+                    "write the weights as safetensors"),
+    DPF_OPT_INT("insecure-seed", &job.seed, "N", 0, 9e15,
+                "draw everything from N: the same result each time"),
+    DPF_OPT_END,
+};
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    if (!job.arch == !job.model)
+        return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
+    if (dpf_option_given(&s->parsed, "clip") && job.clip_l2 == 0)
+        return dpf_fail(e, DPF_USAGE, "option '--clip' needs '--clip-l2'");
+    if (job.patience && job.validation == 0)
+        return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
+    if (job.weights && job.model)
+        return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
+    return job.arch ? dpf_model_from_option(&job.start.model, job.arch, e) : DPF_OK;
+}
+
+static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
+                                      struct dpf_error *e)
+{
+    (void)s;
+    (void)e;
+    if (job.start.model.text) /* --arch may be a file */
+        dpf_fingerprint_add_string(f, job.start.model.text);
+    return DPF_OK;
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    dpf_header_drop_fields(&s->out);
+    s->out_deferred = true;
+    return dpf_training_job_open(&job, s, e);
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    return dpf_dataset_add(&job.data, &s->in, b, &job.need, e);
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_training_job_run(&job, s, e);
+    if (status != DPF_OK)
+        return status;
+    if (job.model)
+        dpf_stage_adopt_header(s, &job.start.header);
+    if (s->in.is_private)
+        dpf_stage_add_unprotected_event(
+            s, job.clip_l2 > 0 ? "gradients were clipped, but no noise was added"
+                               : "trained on the records without a mechanism");
+    return dpf_training_job_emit(&job, s, e);
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_training_job_release(&job);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "train",
+    .summary = "fit a network to records and their targets",
+    .reads = "x: numbers or packed bits, y: labels or values",
+    .writes = "a model: the network with its weights",
+    .privacy = "none spent: a model of private records is as private as they are",
+    .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
+               "--arch tiny --epochs 5 --rate 0.1 | dpflow inspect",
+    .detail =
+        "The same --insecure-seed and number of threads give the same bits, also when a\n"
+        "run was killed and goes on from its --checkpoint. Loss and accuracy that are\n"
+        "shown while training depend on the records: they are for their owner's eyes.",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_close = on_close,
+    .on_release = on_release,
+    .on_fingerprint = on_fingerprint,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

@@ -120,7 +120,7 @@ $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
 
 # Kernels may reorder sums and fuse products; NaN and infinity stay what they are.
 $(BUILD)/obj/lib/kernels/cpu/%.o: ALL_CFLAGS += -ffp-contract=fast -fno-math-errno \
-    -fno-trapping-math -fno-signed-zeros -fassociative-math -fopenmp
+    -fno-trapping-math -fno-signed-zeros -fassociative-math
 $(BUILD)/obj/lib/kernels/cpu/layers_avx2.o: ALL_CFLAGS += $(AVX2_FLAGS)
 
 $(BUILD)/obj/%.o: %.c
@@ -168,10 +168,14 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY)
 demo: all
 	$(Q)$(BUILD)/bin/dpflow run pipelines/first-look.pipe --dir $(BUILD)/demo
 	@cat $(BUILD)/demo/statistics.txt
+	$(Q)$(BUILD)/bin/dpflow run pipelines/plain-digits.pipe --dir $(BUILD)/demo-train
+	@echo
+	@cat $(BUILD)/demo-train/score.txt
 	@echo
 	@echo "Look at  $(BUILD)/demo/pictures/x.png   the digits, a row for each class"
 	@echo "         $(BUILD)/demo/*.mp             every named stream: dpflow inspect -i FILE"
-	@echo "         pipelines/first-look.pipe     what ran"
+	@echo "         $(BUILD)/demo-train            the trained model, its score, metrics.json"
+	@echo "         pipelines/first-look.pipe, pipelines/plain-digits.pipe     what ran"
 
 # --------------------------------------------------------------------------- tests
 

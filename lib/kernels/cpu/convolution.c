@@ -1,7 +1,6 @@
 /* Convolutions, by oneDNN: channels last, weights in whatever order its kernel for this
  * shape likes best. A compiled primitive is kept for each shape and direction, for the
  * thread that made it. */
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,9 @@
 #include "kernels/cpu/cpu.h"
 
 #include "base/banned.h"
+
+/* Of the OpenMP runtime that oneDNN brings; its header is the compiler's own. */
+void omp_set_num_threads(int count);
 
 enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
 enum { MOST_PLANS = 256 };

@@ -1,8 +1,13 @@
-/* Speed of the learning engine: a training step of a network, plain and private, as
- * examples a second. One line of JSON a measurement.
+/* Speed of the learning engine: a training step of a network as examples a second: plain,
+ * with clipped gradients, or clipped and with Gaussian noise on their sum (drawn fresh
+ * for every step, half by each of two threads). One line of JSON a measurement.
  *
- *   engine NETWORK LOT THREADS MICROBATCH plain|clip|dp SECONDS */
+ *   engine NETWORK LOT THREADS MICROBATCH plain|clip|dp SECONDS
+ *
+ * Further: `engine gemm THREADS` and `engine bits N` measure the machine's rate of
+ * products, and packed bits against the same product of floats. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +17,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "nn/engine.h"
+#include "random/normal.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -53,9 +59,136 @@ static void fill_data(struct bench *b, int64_t lot)
         b->rows[i] = i;
 }
 
+/* ------------------------------------------------------------------------------ noise */
+
+struct noise_part {
+    float *out;
+    size_t count;
+    uint64_t seed, index;
+};
+
+static void *draw_part(void *argument)
+{
+    struct noise_part *p = argument;
+    dpf_normal_fill(p->seed, p->index, p->count, p->out);
+    return NULL;
+}
+
+static void draw_noise(float *out, size_t count, uint64_t step, int threads)
+{
+    pthread_t other;
+    size_t half = threads > 1 ? count / 2 : count;
+    struct noise_part first = {out, half, step, 0};
+    struct noise_part second = {out + half, count - half, step, 1};
+    bool shared = threads > 1 && pthread_create(&other, NULL, draw_part, &second) == 0;
+    draw_part(&first);
+    if (shared)
+        pthread_join(other, NULL);
+}
+
+/* --------------------------------------------------------------------------- products */
+
+struct product {
+    int64_t m, n, k;
+    float *a, *b, *c;
+};
+
+static void *multiply(void *argument)
+{
+    struct product *p = argument;
+    dpf_kernels_cpu()->gemm(false, false, p->m, p->n, p->k, 1, p->a, p->b, 0, p->c);
+    return NULL;
+}
+
+/* Each thread its own square product: what the machine gives, in GFLOP/s. */
+static int bench_gemm(int64_t threads)
+{
+    enum { SIDE = 1024, MOST = 64 };
+    struct product p[MOST];
+    double best = INFINITY;
+    if (threads < 1 || threads > MOST)
+        return 2;
+    for (int t = 0; t < threads; t++) {
+        size_t bytes = (size_t)SIDE * SIDE * sizeof(float);
+        p[t] = (struct product){SIDE,
+                                SIDE,
+                                SIDE,
+                                dpf_alloc_aligned(bytes),
+                                dpf_alloc_aligned(bytes),
+                                dpf_alloc_aligned(bytes)};
+        for (size_t i = 0; i < (size_t)SIDE * SIDE; i++)
+            p[t].a[i] = p[t].b[i] = (float)(i % 7);
+    }
+    for (int round = 0; round < 20; round++) {
+        pthread_t other[MOST];
+        double now = dpf_clock_seconds();
+        for (int t = 1; t < threads; t++)
+            pthread_create(&other[t], NULL, multiply, &p[t]);
+        multiply(&p[0]);
+        for (int t = 1; t < threads; t++)
+            pthread_join(other[t], NULL);
+        now = dpf_clock_seconds() - now;
+        best = now < best ? now : best;
+    }
+    printf("{\"gemm\": %lld, \"gflops\": %.1f}\n", (long long)threads,
+           2.0 * SIDE * SIDE * SIDE * (double)threads / best / 1e9);
+    return 0;
+}
+
+/* LATENT's first layer, 92,160 x 128: packed bits, and the same bits as floats. */
+static int bench_bits(int64_t n)
+{
+    enum { COLUMNS = 92160, UNITS = 128, BYTES = COLUMNS / 8 };
+    const struct dpf_kernels *k = dpf_kernels_cpu();
+    uint8_t *bits = dpf_alloc_aligned((size_t)n * BYTES);
+    float *x = dpf_alloc_aligned((size_t)n * COLUMNS * sizeof *x);
+    float *w = dpf_alloc_aligned((size_t)COLUMNS * UNITS * sizeof *w);
+    float *dw = dpf_alloc_aligned((size_t)COLUMNS * UNITS * sizeof *dw);
+    float *y = dpf_alloc_aligned((size_t)n * UNITS * sizeof *y);
+    double best[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    struct dpf_seeded r;
+    dpf_seeded_init(&r, "bench bits", 1, 0);
+    for (int64_t i = 0; i < n * BYTES; i++)
+        bits[i] = (uint8_t)dpf_seeded_u64(&r);
+    for (int64_t i = 0; i < n * COLUMNS; i++)
+        x[i] = bits[i / 8] >> i % 8 & 1;
+    for (int64_t i = 0; i < COLUMNS * UNITS; i++)
+        w[i] = dw[i] = (float)(i % 13) * 0.01f;
+    for (int round = 0; round < 5; round++)
+        for (int way = 0; way < 4; way++) {
+            double now = dpf_clock_seconds();
+            if (way == 0)
+                k->dense_bits_forward(n, COLUMNS, UNITS, bits, w, NULL, y);
+            else if (way == 1)
+                k->gemm(false, false, n, UNITS, COLUMNS, 1, x, w, 0, y);
+            else if (way == 2)
+                k->dense_bits_backward_weights(n, COLUMNS, UNITS, bits, y, dw, NULL);
+            else
+                k->gemm(true, false, COLUMNS, UNITS, n, 1, x, y, 1, dw);
+            now = dpf_clock_seconds() - now;
+            best[way] = now < best[way] ? now : best[way];
+        }
+    printf("{\"bits\": %lld, \"forward_ms\": %.2f, \"float_forward_ms\": %.2f, "
+           "\"forward_ratio\": %.2f, \"gradient_ms\": %.2f, \"float_gradient_ms\": %.2f, "
+           "\"gradient_ratio\": %.2f}\n",
+           (long long)n, best[0] * 1e3, best[1] * 1e3, best[1] / best[0], best[2] * 1e3,
+           best[3] * 1e3, best[3] / best[2]);
+    free(bits);
+    free(x);
+    free(w);
+    free(dw);
+    free(y);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {0};
+    int64_t number;
+    if (argc == 3 && strcmp(argv[1], "gemm") == 0 && dpf_parse_int(argv[2], &number))
+        return bench_gemm(number);
+    if (argc == 3 && strcmp(argv[1], "bits") == 0 && dpf_parse_int(argv[2], &number))
+        return bench_bits(number);
     struct dpf_error e = {0};
     struct dpf_seeded r;
     struct rusage usage;
@@ -99,6 +232,8 @@ int main(int argc, char **argv)
         struct dpf_lot_result result;
         double now = dpf_clock_seconds();
         dpf_engine_gradients(&b.engine, &work, &result, &e);
+        if (noise)
+            draw_noise(b.noise, b.model.span, (uint64_t)i, b.engine.threads);
         dpf_engine_update(&b.engine, &b.optimiser, (double)lot, noise ? b.noise : NULL,
                           &e);
         double took = dpf_clock_seconds() - now;

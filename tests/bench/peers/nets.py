@@ -85,7 +85,7 @@ def lrn(x, window=5, base=2.0, alpha=1e-4, beta=0.75):
 
 
 def min_max(x):
-    """Each record onto [0,1] by its own smallest and largest value; a constant one to 0."""
+    """Each record onto [0,1] by its own minimum and maximum; a constant one to 0."""
     low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
     varies = high > low
     # Dividing by 1 and not by 0: torch.where over the quotient would hide the NaN from

@@ -37,7 +37,7 @@ SETTINGS = {"abadi-mnist": {"batch": 32, "rate": 0.05},
 
 
 def initialise(net):
-    """He's weights: with PyTorch's smaller ones ten steps hardly move a picture's loss."""
+    """He's weights: with PyTorch's, which are smaller, ten steps hardly move a loss."""
     for parameter in net.parameters():
         if parameter.dim() > 1:
             nn.init.kaiming_normal_(parameter, nonlinearity="relu")

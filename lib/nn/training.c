@@ -69,6 +69,7 @@ void dpf_training_release(struct dpf_training *t)
     free(t->lot);
     free(t->best);
     free(t->history);
+    free(t->losses);
     *t = (struct dpf_training){0};
 }
 
@@ -82,11 +83,13 @@ bool dpf_training_done(const struct dpf_training *t)
 /* The rows of the step that comes next. */
 static int64_t choose_lot(struct dpf_training *t, const uint32_t **rows)
 {
-    if (t->plan.sampling == DPF_SAMPLE_SHUFFLE) {
+    if (t->plan.sampling != DPF_SAMPLE_POISSON) {
         if (t->ordered != t->epoch + 1) {
             t->ordered = t->epoch + 1;
             memcpy(t->order, t->train, (size_t)t->train_count * sizeof *t->order);
-            shuffle(t->order, t->train_count, "order", t->plan.seed, (uint64_t)t->epoch);
+            if (t->plan.sampling == DPF_SAMPLE_SHUFFLE)
+                shuffle(t->order, t->train_count, "order", t->plan.seed,
+                        (uint64_t)t->epoch);
         }
         int64_t first = t->step * t->plan.lot, left = t->train_count - first;
         *rows = t->order + first;
@@ -168,6 +171,9 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
                           .step = t->optimiser->step};
     double began = dpf_clock_seconds();
     *report = NULL;
+    if (!dpf_grow(&t->losses, &t->losses_capacity, t->losses_count + 1,
+                  sizeof *t->losses))
+        return dpf_fail_memory(e);
     lot.count = choose_lot(t, &rows);
     lot.rows = rows;
     enum dpf_status status = dpf_engine_gradients(t->engine, &lot, &result, e);
@@ -183,6 +189,7 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
         status = dpf_engine_update(t->engine, t->optimiser, divisor, NULL, e);
     if (status != DPF_OK)
         return status;
+    t->losses[t->losses_count++] = (float)(result.loss / fmax((double)lot.count, 1));
     t->loss_sum += result.loss;
     t->correct += result.correct;
     t->clipped += result.clipped;
@@ -234,7 +241,7 @@ void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t)
 {
     size_t span = t->engine->model->span;
     dpf_encode_key(enc, "training");
-    msgpack_pack_map(&enc->packer, t->best ? 15 : 14);
+    msgpack_pack_map(&enc->packer, t->best ? 16 : 15);
     dpf_encode_key(enc, "seed");
     dpf_encode_uint(enc, t->plan.seed);
     dpf_encode_key(enc, "epoch");
@@ -258,6 +265,7 @@ void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t)
     dpf_encode_key(enc, "stopped");
     dpf_encode_uint(enc, t->stopped);
     encode_history(enc, t);
+    encode_vector(enc, "losses", t->losses, t->losses_count);
     encode_vector(enc, "first", t->optimiser->first, span);
     encode_vector(enc, "second", t->optimiser->second, span);
     if (t->best)
@@ -286,6 +294,16 @@ static bool decode_vector(const msgpack_object *o, const char *key, float *to,
         memcpy(to, t.data, count * sizeof *to);
     dpf_tensor_release(&t);
     return fits;
+}
+
+static bool decode_losses(struct dpf_training *t, const msgpack_object *o)
+{
+    int64_t steps;
+    if (!decode_count(o, "steps", &steps) || steps > INT32_MAX ||
+        !dpf_grow(&t->losses, &t->losses_capacity, (size_t)steps + 1, sizeof *t->losses))
+        return false;
+    t->losses_count = (size_t)steps;
+    return decode_vector(o, "losses", t->losses, t->losses_count);
 }
 
 static bool decode_history(struct dpf_training *t, const msgpack_object *o)
@@ -329,7 +347,7 @@ enum dpf_status dpf_training_decode(struct dpf_training *t, const msgpack_object
         decode_count(o, "stopped", &stopped) && loss && best_loss &&
         dpf_object_real(loss, &t->loss_sum) &&
         dpf_object_real(best_loss, &t->best_loss) && decode_history(t, o) &&
-        decode_vector(o, "first", t->optimiser->first, span) &&
+        decode_losses(t, o) && decode_vector(o, "first", t->optimiser->first, span) &&
         decode_vector(o, "second", t->optimiser->second, span) &&
         (!t->best || decode_vector(o, "best", t->best, span));
     if (!good || t->step >= t->steps_per_epoch || t->epoch > t->plan.epochs)

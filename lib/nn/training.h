@@ -12,8 +12,9 @@
 #include "wire/encode.h"
 
 enum dpf_sampling {
-    DPF_SAMPLE_SHUFFLE, /* every example once an epoch, in a new order */
-    DPF_SAMPLE_POISSON, /* each example in each lot with probability lot / examples */
+    DPF_SAMPLE_SHUFFLE,  /* every example once an epoch, in a new order */
+    DPF_SAMPLE_POISSON,  /* each example in each lot with probability lot / examples */
+    DPF_SAMPLE_SEQUENCE, /* in the order of the stream, the same every epoch */
 };
 
 struct dpf_training_plan {
@@ -58,6 +59,8 @@ struct dpf_training {
     double seconds;
     struct dpf_epoch_report *history;
     size_t history_count, history_capacity;
+    float *losses; /* mean loss of every step so far */
+    size_t losses_count, losses_capacity;
 };
 
 /* Prepare; what is borrowed must outlive it. DPF_USAGE if the examples do not suffice. */

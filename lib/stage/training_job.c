@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "nn/initialise.h"
 #include "random/seeded.h"
 
@@ -13,7 +15,7 @@ const char *const dpf_loss_words[] = {"cross-entropy", "logistic", "taylor", "sq
                                       "voxel",         "dice",     NULL};
 const char *const dpf_optimiser_words[] = {"sgd", "momentum", "adam", "adadelta", NULL};
 const char *const dpf_schedule_words[] = {"constant", "linear", "cosine", NULL};
-const char *const dpf_sampling_words[] = {"shuffle", "poisson", NULL};
+const char *const dpf_sampling_words[] = {"shuffle", "poisson", "sequence", NULL};
 const char *const dpf_clip_words[] = {"flat", "layer", "automatic", NULL};
 const char *const dpf_backend_words[] = {"cpu", "ref", NULL};
 
@@ -128,6 +130,24 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
     return status;
 }
 
+/* epoch,step,loss: a line a step. */
+static enum dpf_status write_curve(const struct dpf_training_job *j, struct dpf_error *e)
+{
+    const struct dpf_training *t = &j->training;
+    struct dpf_text text = {0};
+    dpf_text_add(&text, "epoch,step,loss\n");
+    for (size_t i = 0; i < t->losses_count; i++) {
+        dpf_text_addf(&text, "%lld,%zu,", (long long)i / t->steps_per_epoch + 1, i + 1);
+        dpf_text_add_real(&text, (double)t->losses[i]);
+        dpf_text_add(&text, "\n");
+    }
+    enum dpf_status status = text.failed
+                                 ? dpf_fail_memory(e)
+                                 : dpf_write_file(j->curve, text.data, text.size, e);
+    dpf_text_release(&text);
+    return status;
+}
+
 enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
@@ -140,6 +160,8 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
         status = dpf_stream_write_encoded(&s->writer, e);
     if (status == DPF_OK && j->export_file)
         status = dpf_safetensors_write(&weights, j->export_file, e);
+    if (status == DPF_OK && j->curve)
+        status = write_curve(j, e);
     dpf_safetensors_release(&weights);
     return status;
 }

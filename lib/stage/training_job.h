@@ -20,7 +20,7 @@ const struct dpf_kernels *dpf_backend_of(const char *word);
 struct dpf_training_job {
     /* what the user asked for */
     const char *arch, *model, *weights, *export_file, *x, *y, *loss, *optimiser_kind;
-    const char *init, *schedule, *sampling, *clip, *backend, *checkpoint;
+    const char *init, *schedule, *sampling, *clip, *backend, *checkpoint, *curve;
     double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
     /* what it takes */

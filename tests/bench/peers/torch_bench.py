@@ -232,6 +232,9 @@ def compare(lines, net, batch):
             said["opacus_" + line["mode"]] = line.get("examples_per_second")
     if plain and private:
         said["private_over_plain"] = round(said["private"] / said["plain"], 3)
+    # One disturbed side makes a ratio worthless, whichever it is.
+    said["most_others_cores"] = max(line.get("others_cores") or 0 for line in here)
+    said["late"] = sum("late" in line for line in here)
     return said
 
 

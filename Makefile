@@ -6,6 +6,7 @@
 #   make check-sanitize  all tests under AddressSanitizer and UBSan
 #   make check-peers     compare streams with Python's msgpack (throw-away venv)
 #   make bench           speed and memory, as ratios within one run
+#   make bench-peers     the same against PyTorch and Opacus (throw-away venv, 3 GB)
 #   make fuzz            every parser under libFuzzer, FUZZ_SECONDS each
 #   make man             man pages into build/man
 #   make install         into PREFIX
@@ -87,7 +88,7 @@ TESTS         := $(addprefix $(BUILD)/tests/,$(notdir $(TEST_SOURCES:.c=)))
 PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
 LIBRARY       := $(BUILD)/lib/libdpflow.a
 
-.PHONY: all build demo check check-run check-sanitize check-peers bench fuzz man install \
+.PHONY: all build demo check check-run check-sanitize check-peers bench bench-peers fuzz man install \
     format lint clean report need-build need-check need-mpi need-fuzz
 
 # Packages first, in a make of its own: probes and rules then see what was installed.
@@ -194,8 +195,12 @@ check-peers: all
 	$(Q)BUILD="$(BUILD)" bash tests/bench/peers/check
 
 bench: all need-mpi
-	$(Q)$(MAKE) --no-print-directory build
+	$(Q)$(MAKE) --no-print-directory build $(BUILD)/bench/engine
 	$(Q)BUILD="$(BUILD)" bash tests/bench/run
+
+bench-peers: all
+	$(Q)$(MAKE) --no-print-directory build $(BUILD)/bench/engine
+	$(Q)BUILD="$(BUILD)" bash tests/bench/peers/bench
 
 fuzz: need-fuzz
 	$(Q)$(MAKE) --no-print-directory build

@@ -249,6 +249,11 @@ static enum dpf_status take_node(struct parser *p, char **words, size_t count)
     size_t o = 0;
     while (o < OPS && strcmp(ops[o].name, words[2]) != 0)
         o++;
+    if (strcmp(words[2], "batch-norm") == 0)
+        return wrong(p,
+                     "it mixes the examples of a batch, so that none has a gradient of "
+                     "its own to clip; use 'group-norm' instead of",
+                     words[2]);
     if (o == OPS) {
         const char *names[OPS + 1] = {NULL};
         for (size_t i = 0; i < OPS; i++)

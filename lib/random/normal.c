@@ -66,7 +66,7 @@ void dpf_normal_fill(uint64_t seed, uint64_t index, size_t count, float *out)
     static const unsigned char zeros[BLOCK * sizeof(uint32_t)];
     uint32_t bits[BLOCK];
     float last[BLOCK];
-    if (sodium_init() < 0) /* picks the fastest ChaCha20 of this machine; cannot fail here */
+    if (sodium_init() < 0) /* picks this machine's fastest ChaCha20 */
         return;
     memcpy(key, &seed, sizeof seed);
     memcpy(nonce, &index, sizeof index);

@@ -184,6 +184,22 @@ static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_repo
         clipped, r->examples_per_second, left);
 }
 
+/* Within a long epoch: how far, and how long it will take. */
+static void tell_step(const struct dpf_training *t)
+{
+    double done = (double)(t->epoch * t->steps_per_epoch + t->step);
+    double all = (double)(t->plan.epochs * t->steps_per_epoch);
+    double seen = fmax((double)t->seen, 1),
+           rate = (double)t->timed / fmax(t->seconds, 1e-9);
+    dpf_notice(
+        "epoch %lld/%lld at %.0f %%  loss %.4f  accuracy %.2f %%  %.0f examples/s  "
+        "%.0f s left",
+        (long long)t->epoch + 1, (long long)t->plan.epochs,
+        100 * (double)t->step / (double)t->steps_per_epoch, t->loss_sum / seen,
+        100 * (double)t->correct / seen / (double)t->data->positions, rate,
+        (all - done) * (double)t->plan.lot / fmax(rate, 1e-9));
+}
+
 static void tell_runner(struct dpf_stage *s, const struct dpf_training *t)
 {
     struct dpf_counters now = {.records = (uint64_t)(t->epoch * t->train_count + t->seen),
@@ -196,7 +212,8 @@ static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run 
                              struct checkpoint *c, struct dpf_error *e)
 {
     struct dpf_training *t = run->training;
-    double saved = dpf_clock_seconds();
+    const double every = 10; /* seconds between two lines within an epoch */
+    double saved = dpf_clock_seconds(), told = saved;
     while (!dpf_training_done(t)) {
         const struct dpf_epoch_report *report;
         if (dpf_stop_requested())
@@ -208,6 +225,10 @@ static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run 
         tell_runner(s, t);
         if (report)
             tell_epoch(t, report);
+        else if (dpf_clock_seconds() - told >= every)
+            tell_step(t);
+        if (report || dpf_clock_seconds() - told >= every)
+            told = dpf_clock_seconds();
         if (!c || (!report && dpf_clock_seconds() - saved < run->checkpoint_seconds))
             continue;
         status = save_checkpoint(c, e);

@@ -2,7 +2,7 @@
  * with clipped gradients, or clipped and with Gaussian noise on their sum (drawn fresh
  * for every step, half by each of two threads). One line of JSON a measurement.
  *
- *   engine NETWORK LOT THREADS MICROBATCH plain|clip|dp SECONDS
+ *   engine NETWORK LOT THREADS MICROBATCH plain|clip|dp SECONDS [RECORDS]
  *
  * Further: `engine gemm THREADS` and `engine bits N` measure the machine's rate of
  * products, and packed bits against the same product of floats. */
@@ -31,7 +31,7 @@ struct bench {
     float *noise;
 };
 
-static void fill_data(struct bench *b, int64_t lot)
+static void fill_data(struct bench *b, int64_t records)
 {
     struct dpf_seeded r;
     const struct dpf_model *m = &b->model;
@@ -41,7 +41,7 @@ static void fill_data(struct bench *b, int64_t lot)
     d->record = dpf_shape_elements(&m->nodes[0].shape);
     d->dtype = m->nodes[0].bits ? DPF_BITS : DPF_F32;
     d->record_bytes = m->nodes[0].bits ? (d->record + 7) / 8 : d->record * sizeof(float);
-    d->rows = (uint64_t)lot;
+    d->rows = (uint64_t)records;
     d->classes = out->dim[0];
     d->positions = dpf_shape_elements(out) / out->dim[0];
     if (out->rank == 1)
@@ -57,6 +57,29 @@ static void fill_data(struct bench *b, int64_t lot)
         d->labels[i] = (int32_t)dpf_seeded_below(&r, d->classes);
     for (uint32_t i = 0; i < d->rows; i++)
         b->rows[i] = i;
+}
+
+/* Multiplications and additions of one example's step: forward, weights' gradients, and
+ * values' gradients wherever something before the layer trains. */
+static double step_flops(const struct dpf_model *m)
+{
+    double sum = 0;
+    bool trains[DPF_MODEL_MAX_NODES] = {false};
+    for (size_t i = 0; i < m->count; i++) {
+        const struct dpf_node *n = &m->nodes[i];
+        bool before = false;
+        for (int d = 0; d < n->input_count; d++)
+            before = before || trains[n->inputs[d]];
+        trains[i] = before || n->parameter_count > 0;
+        if (!n->parameter_count || n->op == DPF_OP_GROUP_NORM)
+            continue;
+        double weights = (double)dpf_shape_elements(&n->parameters[0]);
+        const struct dpf_shape *s =
+            n->op == DPF_OP_CONV_TRANSPOSE ? &m->nodes[n->inputs[0]].shape : &n->shape;
+        double positions = (double)dpf_shape_elements(s) / (double)s->dim[0];
+        sum += 2 * weights * positions * (before ? 3 : 2);
+    }
+    return sum;
 }
 
 /* ------------------------------------------------------------------------------ noise */
@@ -192,14 +215,16 @@ int main(int argc, char **argv)
     struct dpf_error e = {0};
     struct dpf_seeded r;
     struct rusage usage;
-    if (argc != 7)
+    if (argc != 7 && argc != 8)
         return 2;
     const char *text = dpf_architecture(argv[1]);
     int64_t lot, micro, threads;
     double limit;
     if (!dpf_parse_int(argv[2], &lot) || !dpf_parse_int(argv[3], &threads) ||
-        !dpf_parse_int(argv[4], &micro) || !dpf_parse_real(argv[6], &limit))
+        !dpf_parse_int(argv[4], &micro) || !dpf_parse_real(argv[6], &limit) ||
+        (argc == 8 && !dpf_parse_int(argv[7], &number)))
         return 2;
+    int64_t records = argc == 8 && number > lot ? number : lot;
     bool dp = strcmp(argv[5], "plain") != 0, noise = strcmp(argv[5], "dp") == 0;
     if (!text || dpf_model_parse(&b.model, text, strlen(text), argv[1], &e) != DPF_OK)
         return 2;
@@ -219,7 +244,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < b.model.span; i++)
         start[i] = (float)(0.05 * dpf_seeded_normal(&r));
     dpf_engine_put(&b.engine, start);
-    fill_data(&b, lot);
+    fill_data(&b, records);
     bool voxels = b.data.positions > 1;
     struct dpf_lot work = {.data = &b.data,
                            .rows = b.rows,
@@ -241,10 +266,12 @@ int main(int argc, char **argv)
     }
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"net\": \"%s\", \"lot\": %lld, \"threads\": %d, \"microbatch\": %lld, "
-           "\"mode\": \"%s\", \"step_ms\": %.3f, \"examples_per_s\": %.0f, \"rss_mb\": "
-           "%.0f}\n",
+           "\"mode\": \"%s\", \"step_ms\": %.3f, \"examples_per_s\": %.0f, \"gflops\": "
+           "%.1f, \"rss_mb\": %.0f}\n",
            argv[1], (long long)lot, b.engine.threads, (long long)b.engine.microbatch,
-           argv[5], best * 1e3, (double)lot / best, (double)usage.ru_maxrss / 1024);
+           argv[5], best * 1e3, (double)lot / best,
+           step_flops(&b.model) * (double)lot / best / 1e9,
+           (double)usage.ru_maxrss / 1024);
     dpf_engine_release(&b.engine);
     dpf_optimiser_release(&b.optimiser);
     dpf_dataset_release(&b.data);

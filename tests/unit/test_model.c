@@ -105,6 +105,9 @@ static void test_mistakes(void)
          "its groups do not divide the channels"},
         {"input x 1x4x4\nc = conf x out=2 kernel=3\noutput c\n",
          "net:2: unknown operation 'conf' (did you mean 'conv'?)"},
+        {"input x 4x8x8\ny = batch-norm x\noutput y\n",
+         "net:2: it mixes the examples of a batch, so that none has a gradient of its "
+         "own"},
         {"input x 1x4x4\nc = conv x out=2\noutput c\n", "net:2: an attribute is missing"},
         {"input x 4\nc = relu x out=2\noutput c\n",
          "an attribute is missing, or does not"},

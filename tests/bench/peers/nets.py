@@ -3,8 +3,8 @@
 Every parameter is called NODE.weight or NODE.bias after its node in dpflow's network
 text, so a state_dict saved here is a checkpoint there. PyTorch's weights of a picture's
 convolution have four dimensions, dpflow's have five (a depth of one): the same numbers in
-the same order. plain-cifar and unet3d-small are no named architectures of dpflow; TEXTS
-has them in its language.
+the same order. TEXTS has networks in dpflow's language: unet3d-small is no named
+architecture there.
 """
 
 import torch
@@ -12,27 +12,6 @@ import torch.nn.functional as F
 from torch import nn
 
 TEXTS = {
-    "plain-cifar": """\
-input x 3x32x32
-c1 = conv x out=32 kernel=3 pad=1
-r1 = relu c1
-c2 = conv r1 out=32 kernel=3
-r2 = relu c2
-p1 = max-pool r2 kernel=2
-o1 = dropout p1 rate=0.25
-c3 = conv o1 out=64 kernel=3 pad=1
-r3 = relu c3
-c4 = conv r3 out=64 kernel=3
-r4 = relu c4
-p2 = max-pool r4 kernel=2
-o2 = dropout p2 rate=0.25
-f = flatten o2
-d1 = dense f out=512
-r5 = relu d1
-o3 = dropout r5 rate=0.5
-y = dense o3 out=10
-output y
-""",
     "unet3d-small": """\
 input x 1x16x16x16
 c1a = conv x out=8 kernel=3 pad=1

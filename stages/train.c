@@ -21,11 +21,8 @@ static struct dpf_training_job job = {.x = "x",
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("arch", &job.arch, "NAME|FILE",
                    "the network: an architecture's name, or a file with its text"),
-    {.name = "model",
-     .kind = DPF_KIND_ENDPOINT,
-     .target = &job.model,
-     .arg = "STREAM",
-     .help = "start from this model, network and weights"},
+    DPF_OPT_ENDPOINT("model", &job.model, "STREAM",
+                     "start from this model, network and weights", 0),
     DPF_OPT_FILE("weights", &job.weights, "FILE",
                  "start from these weights (safetensors)"),
     DPF_OPT_CHOICE("init", &job.init, dpf_initialisers, "NAME",
@@ -71,22 +68,11 @@ static const struct dpf_option options[] = {
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
                 "stop after N epochs without a lower validation loss; keep the best"),
-    {.name = "threads",
-     .kind = DPF_KIND_INT,
-     .target = &job.threads,
-     .arg = "N",
-     .lo = 1,
-     .hi = 1024,
-     .help = "(as many as there are processors)",
-     .flags = DPF_OPTION_IMMATERIAL},
-    {.name = "microbatch",
-     .kind = DPF_KIND_INT,
-     .target = &job.microbatch,
-     .arg = "N",
-     .lo = 1,
-     .hi = 1e6,
-     .help = "records in memory at a time, a thread (what fits the caches)",
-     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_INT_IMMATERIAL("threads", &job.threads, "N", 1, 1024,
+                           "(as many as there are processors)"),
+    DPF_OPT_INT_IMMATERIAL(
+        "microbatch", &job.microbatch, "N", 1, 1e6,
+        "records in memory at a time, a thread (what fits the caches)"),
     DPF_OPT_CHOICE("backend", &job.backend, dpf_backend_words, "NAME",
                    "cpu, or ref: plain C"),
     DPF_OPT_OUTFILE("checkpoint", &job.checkpoint, "FILE",
@@ -172,6 +158,9 @@ static const struct dpf_stage_info info = {
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
                "--arch tiny --epochs 5 --rate 0.1 | dpflow inspect",
     .detail =
+        "Architectures: abadi-mnist, adlm-mnist, adlm-cifar, cnm-mnist, cnm-cifar, "
+        "latent-fc,\n"
+        "plain-mnist, plain-cifar, unet3d, tiny.\n\n"
         "The same --insecure-seed and number of threads give the same bits, also when a\n"
         "run was killed and goes on from its --checkpoint. Loss and accuracy that are\n"
         "shown while training depend on the records: they are for their owner's eyes.",

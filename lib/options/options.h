@@ -90,6 +90,17 @@ struct dpf_option {
         .name = n, .kind = DPF_KIND_OUTFILE, .target = t, .arg = a, .help = h,           \
         .flags = DPF_OPTION_IMMATERIAL                                                   \
     }
+/* The same for options that cannot change the result. */
+#define DPF_OPT_INT_IMMATERIAL(n, t, a, l, u, h)                                         \
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_INT, .target = t, .arg = a, .lo = l, .hi = u,        \
+        .help = h, .flags = DPF_OPTION_IMMATERIAL                                        \
+    }
+#define DPF_OPT_ENDPOINT(n, t, a, h, f)                                                  \
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_ENDPOINT, .target = t, .arg = a, .help = h,          \
+        .flags = f                                                                       \
+    }
 #define DPF_OPT_END                                                                      \
     {                                                                                    \
         .kind = DPF_KIND_END                                                             \

@@ -58,19 +58,27 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         return status;
     dpf_engine_put(&engine, source.parameters);
     dpf_header_drop_fields(&s->out);
-    dpf_stage_adopt_header(s, &source.header);
+    dpf_stage_adopt_model(s, &source.header);
     if (s->in.is_private)
         dpf_stage_add_unprotected_event(s, "scores were computed from the records");
     s->out_deferred = true;
     return DPF_OK;
 }
 
+static enum dpf_status score_data(struct dpf_error *e)
+{
+    enum dpf_status status = dpf_evaluation_add(&evaluation, &data, e);
+    dpf_dataset_clear(&data);
+    return status;
+}
+
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    dpf_dataset_clear(&data);
     enum dpf_status status = dpf_dataset_add(&data, &s->in, b, &need, e);
-    return status == DPF_OK ? dpf_evaluation_add(&evaluation, &data, e) : status;
+    /* enough for every thread, also where a batch is a single volume */
+    return status == DPF_OK && data.rows >= (uint64_t)engine.threads * 8 ? score_data(e)
+                                                                         : status;
 }
 
 /* The summary, as far as the first empty line. */
@@ -111,10 +119,12 @@ static enum dpf_status write_results(struct dpf_stage *s, const struct dpf_text 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_text table = {0}, json = {0};
+    enum dpf_status status = score_data(e);
+    if (status != DPF_OK)
+        return status;
     dpf_evaluation_report(&evaluation, &table, &json);
-    enum dpf_status status = table.failed || json.failed
-                                 ? dpf_fail_memory(e)
-                                 : write_results(s, &table, &json, e);
+    status = table.failed || json.failed ? dpf_fail_memory(e)
+                                         : write_results(s, &table, &json, e);
     dpf_text_release(&table);
     dpf_text_release(&json);
     return status;

@@ -64,7 +64,7 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
     return DPF_OK;
 }
 
-static enum dpf_status make_weights(struct dpf_error *e)
+static enum dpf_status make_weights(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_safetensors file = {0};
     source.parameters = dpf_calloc(source.model.span + 1, sizeof *source.parameters);
@@ -78,6 +78,8 @@ static enum dpf_status make_weights(struct dpf_error *e)
     if (status == DPF_OK)
         status =
             dpf_weights_import(&source.model, &file, opt.weights, source.parameters, e);
+    if (status == DPF_OK)
+        dpf_stage_adopt_weights(s, &file);
     dpf_safetensors_release(&file);
     return status;
 }
@@ -103,7 +105,7 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     enum dpf_status status =
         opt.model ? dpf_model_stream_read(&source, opt.model, NULL, NULL, e)
-                  : make_weights(e);
+                  : make_weights(s, e);
     if (status != DPF_OK)
         return status;
     const struct dpf_node *found = opt.node ? dpf_model_find(&source.model, opt.node)
@@ -128,7 +130,7 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         return status;
     dpf_engine_put(&engine, source.parameters);
     if (opt.model)
-        dpf_stage_adopt_header(s, &source.header);
+        dpf_stage_adopt_model(s, &source.header);
     return DPF_OK;
 }
 

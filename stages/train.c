@@ -62,8 +62,10 @@ static const struct dpf_option options[] = {
         "lots: shuffle, poisson (each record independently), or sequence (in order)"),
     DPF_OPT_REAL("clip-l2", &job.clip_l2, "C", 1e-12, 1e12,
                  "cut each record's gradient down to this norm"),
-    DPF_OPT_CHOICE("clip", &job.clip, dpf_clip_words, "RULE",
-                   "the whole gradient (flat), each layer's, or scaled (automatic)"),
+    DPF_OPT_CHOICE(
+        "clip", &job.clip, dpf_clip_words, "RULE",
+        "the whole gradient (flat), each of L layers' (the whole is then C sqrt L), or "
+        "scaled (automatic)"),
     DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
@@ -132,15 +134,7 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     enum dpf_status status = dpf_training_job_run(&job, s, e);
-    if (status != DPF_OK)
-        return status;
-    if (job.model)
-        dpf_stage_adopt_header(s, &job.start.header);
-    if (s->in.is_private)
-        dpf_stage_add_unprotected_event(
-            s, job.clip_l2 > 0 ? "gradients were clipped, but no noise was added"
-                               : "trained on the records without a mechanism");
-    return dpf_training_job_emit(&job, s, e);
+    return status == DPF_OK ? dpf_training_job_emit(&job, s, e) : status;
 }
 
 static void on_release(struct dpf_stage *s)
@@ -161,7 +155,8 @@ static const struct dpf_stage_info info = {
         "Architectures: abadi-mnist, adlm-mnist, adlm-cifar, cnm-mnist, cnm-cifar, "
         "latent-fc,\n"
         "plain-mnist, plain-cifar, unet3d, tiny.\n\n"
-        "The same --insecure-seed and number of threads give the same bits, also when a\n"
+        "The same --insecure-seed, --threads and --microbatch give the same bits, also "
+        "when a\n"
         "run was killed and goes on from its --checkpoint. Loss and accuracy that are\n"
         "shown while training depend on the records: they are for their owner's eyes.",
     .kind = DPF_FILTER,

@@ -29,6 +29,9 @@ const char *dpf_text_get(const struct dpf_text *t);
 void dpf_text_reset(struct dpf_text *t);
 void dpf_text_release(struct dpf_text *t);
 
+/* Whether the bytes are one JSON object and nothing else, nested at most 32 deep. */
+bool dpf_json_is_object(const char *bytes, size_t size);
+
 /* A heap copy, or NULL. */
 char *dpf_strdup(const char *string);
 char *dpf_strndup(const char *string, size_t size);

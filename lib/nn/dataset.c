@@ -62,7 +62,22 @@ static enum dpf_status check_y(struct dpf_dataset *d, const struct dpf_field *f,
 {
     const struct dpf_node *output = &need->model->nodes[need->model->output];
     uint64_t want = targets_of(output, need->loss);
+    bool spatial = need->loss == DPF_LOSS_VOXEL || need->loss == DPF_LOSS_DICE;
     char shape[96];
+    dpf_shape_format(&output->shape, shape, sizeof shape);
+    if (!spatial && need->loss != DPF_LOSS_SQUARED && output->shape.rank != 1)
+        return dpf_fail(e, DPF_USAGE,
+                        "the output '%s' is of shape %s, but this loss needs a vector of "
+                        "scores",
+                        output->name, shape);
+    if (need->loss == DPF_LOSS_DICE && output->shape.dim[0] > DPF_LOSS_MAX_DICE)
+        return dpf_fail(e, DPF_USAGE,
+                        "the Dice loss takes %d classes, not the %s of '%s'",
+                        DPF_LOSS_MAX_DICE, shape, output->name);
+    /* Inside, a picture's channels come last; its targets have to stand the same way. */
+    d->turn = need->loss == DPF_LOSS_SQUARED && output->shape.rank > 1
+                  ? output->shape.dim[0]
+                  : 0;
     dpf_shape_format(&f->shape, shape, sizeof shape);
     if (dpf_shape_elements(&f->shape) != want)
         return dpf_fail(e, DPF_USAGE,
@@ -157,13 +172,22 @@ static int64_t whole_number(const struct dpf_tensor *t, uint64_t i)
     }
 }
 
+/* Where value i of the batch's targets goes. */
+static uint64_t place_of(const struct dpf_dataset *d, uint64_t i)
+{
+    if (!d->turn)
+        return i;
+    uint64_t within = i % d->positions, places = d->positions / d->turn;
+    return i - within + within % places * d->turn + within / places;
+}
+
 static enum dpf_status add_targets(struct dpf_dataset *d, const struct dpf_tensor *t,
                                    const char *name, struct dpf_error *e)
 {
     uint64_t count = dpf_tensor_rows(t) * d->positions, at = d->rows * d->positions;
     for (uint64_t i = 0; i < count; i++) {
         if (!d->classes) {
-            d->values[at + i] = (float)dpf_tensor_get(t, i);
+            d->values[at + place_of(d, i)] = (float)dpf_tensor_get(t, i);
             continue;
         }
         int64_t label = whole_number(t, i);

@@ -1,10 +1,13 @@
 #include "nn/engine.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/signals.h"
 #include "nn/geometry.h"
 
 #include "base/banned.h"
@@ -78,6 +81,15 @@ static int processors(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+/* Before anything is allocated: the system would promise more than it has. */
+static bool fits_memory(const struct dpf_engine *g, const struct dpf_engine_setup *setup)
+{
+    double threads = g->threads, span = (double)g->model->span * sizeof(float);
+    double values = (double)dpf_network_example_bytes(g->model) * (double)g->microbatch;
+    double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    return (setup->training ? threads + 3 : 1) * span + threads * values < 0.9 * have;
+}
+
 static enum dpf_status init_worker(struct dpf_engine *g, int i,
                                    const struct dpf_engine_setup *setup,
                                    struct dpf_error *e)
@@ -121,6 +133,15 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
                              .microbatch = setup->microbatch
                                                ? setup->microbatch
                                                : good_microbatch(setup->model)};
+    if (!fits_memory(g, setup)) {
+        enum dpf_status status =
+            dpf_fail(e, DPF_USAGE,
+                     "the network is too large for this machine's memory with "
+                     "microbatches of %lld on %d threads",
+                     (long long)g->microbatch, g->threads);
+        *g = (struct dpf_engine){0};
+        return status;
+    }
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->work, NULL);
     pthread_cond_init(&g->done, NULL);
@@ -211,7 +232,10 @@ static void take_losses(struct dpf_worker *w, const struct dpf_lot *lot, int64_t
         const float *z = w->output + e * s.count;
         double loss =
             dpf_loss_example(lot->loss, s.classes, s.voxels, z, &t, w->d + e * s.count);
-        w->loss += loss;
+        /* With clipping, an example without a finite gradient is left out of the sum;
+         * that it is there must not stop the others either. */
+        if (lot->rule == DPF_CLIP_NONE || isfinite(loss))
+            w->loss += loss;
         if (losses)
             losses[first + e] = loss;
         if (t.labels)
@@ -231,16 +255,28 @@ static void forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t fir
                         (size_t)(n * out) * sizeof *w->output);
 }
 
+/* Examples that a worker takes at a time: no more than its share of a small lot. */
+static int64_t piece_of(const struct dpf_engine *g, int64_t count)
+{
+    int64_t share = (count + g->threads - 1) / g->threads;
+    return share < 1 ? 1 : share < g->microbatch ? share : g->microbatch;
+}
+
 static void gradients_job(struct dpf_worker *w, void *context)
 {
     const struct dpf_lot *lot = context;
-    int64_t size = w->engine->microbatch, stride = size * w->engine->threads;
+    int64_t size = piece_of(w->engine, lot->count), stride = size * w->engine->threads;
     w->loss = 0;
     w->correct = w->clipped = 0;
     w->net.seed = lot->seed;
     w->net.step = lot->step;
     for (int64_t first = w->number * size; first < lot->count; first += stride) {
         int64_t n = lot->count - first < size ? lot->count - first : size;
+        if (dpf_stop_requested()) {
+            dpf_fail_after_peer(&w->error, DPF_SYSTEM, "interrupted by signal %d",
+                                dpf_stop_signal());
+            return;
+        }
         forward(w, lot, first, n, true);
         take_losses(w, lot, first, n, NULL);
         w->clipped += dpf_network_backward(&w->net, n, (uint64_t)first, w->d, lot->rule,
@@ -285,6 +321,7 @@ static void update_job(struct dpf_worker *w, void *context)
     struct dpf_engine *g = w->engine;
     size_t share = (g->model->span / (size_t)g->threads + 15) / 16 * 16;
     size_t from = (size_t)w->number * share, to = from + share;
+    float spoilt = 0;
     if (to > g->model->span || w->number == g->threads - 1)
         to = g->model->span;
     for (; from < to; from += BLOCK) {
@@ -302,7 +339,12 @@ static void update_job(struct dpf_worker *w, void *context)
             sum[j] *= u->scale;
         dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, sum);
         memset(sum, 0, count * sizeof *sum);
+        for (size_t j = 0; j < count; j++)
+            spoilt += g->parameters[from + j] * 0;
     }
+    if (spoilt != 0) /* 0 times what is not finite */
+        dpf_fail(&w->error, DPF_SYSTEM,
+                 "a parameter is not a finite number: try a lower '--rate'");
 }
 
 /* A device's parameters go through the host; its one network has all of the sums. */
@@ -354,7 +396,8 @@ static void values_job(struct dpf_worker *w, void *context)
 {
     const struct values *v = context;
     const struct dpf_lot_values *want = v->want;
-    int64_t size = w->engine->microbatch, stride = size * w->engine->threads;
+    int64_t size = piece_of(w->engine, v->lot->count);
+    int64_t stride = size * w->engine->threads;
     int64_t record = dpf_nn_elements(&w->net.model->nodes[want->node].shape);
     w->loss = 0;
     w->correct = w->clipped = 0;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "random/normal.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -47,9 +48,11 @@ static void draw(struct dpf_seeded *r, bool uniform, double deviation, uint64_t 
                  float *to)
 {
     double bound = deviation * sqrt(3);
+    if (!uniform)
+        dpf_normal_fill(dpf_seeded_u64(r), 0, count, to);
     for (uint64_t i = 0; i < count; i++)
-        to[i] = (float)(uniform ? dpf_seeded_range(r, -bound, bound)
-                                : deviation * dpf_seeded_normal(r));
+        to[i] = uniform ? (float)dpf_seeded_range(r, -bound, bound)
+                        : (float)deviation * to[i];
 }
 
 bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,

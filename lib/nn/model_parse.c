@@ -139,7 +139,7 @@ static bool set_attribute(struct dpf_node *n, const char *key, const char *value
     case GROUPS:
         return parse_whole(value, &n->groups);
     case WINDOW:
-        return parse_whole(value, &n->window);
+        return parse_whole(value, &n->window) && n->window <= 4096;
     case FACTOR:
         return parse_whole(value, &n->factor);
     case RATE:
@@ -208,8 +208,16 @@ static enum dpf_status take_input(struct parser *p, char **words, size_t count)
             return wrong(p, "this is no shape of 1 to 4 numbers:", words[1]);
         n->shape.dim[n->shape.rank++] = d;
     }
+    size_t bytes;
     if (n->bits && n->shape.rank != 1)
         return wrong(p, "packed bits have one dimension:", n->name);
+    if (n->shape.rank == 2)
+        return wrong(p,
+                     "an input is a vector, a picture CxHxW or a volume CxDxHxW, not "
+                     "two-dimensional:",
+                     n->name);
+    if (!dpf_shape_bytes(n->bits ? DPF_BITS : DPF_F32, &n->shape, &bytes))
+        return wrong(p, "larger than 2^32-1 bytes:", n->name);
     return DPF_OK;
 }
 

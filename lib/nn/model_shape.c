@@ -38,14 +38,19 @@ static enum dpf_status misfit(const struct dpf_node *node, const struct dpf_node
                     node->name, dpf_op_name(node->op), from->name, shape, what);
 }
 
-/* A picture has no depth: a single number for kernel, stride and pad leaves it alone. */
-static void flatten_depth(struct dpf_node *n, const struct dpf_shape *in)
+/* A picture has no depth: a single number for kernel, stride and pad leaves it alone.
+ * False if three different ones were given. */
+static bool flatten_depth(struct dpf_node *n, const struct dpf_shape *in)
 {
     if (in->rank != 3)
-        return;
+        return true;
+    bool deep = (n->kernel[0] != 1 && n->kernel[0] != n->kernel[1]) ||
+                (n->stride[0] != 1 && n->stride[0] != n->stride[1]) ||
+                (n->pad[0] != 0 && n->pad[0] != n->pad[1]);
     n->kernel[0] = 1;
     n->stride[0] = 1;
     n->pad[0] = 0;
+    return !deep;
 }
 
 static enum dpf_status infer_window(struct dpf_node *n, const struct dpf_node *from,
@@ -54,7 +59,8 @@ static enum dpf_status infer_window(struct dpf_node *n, const struct dpf_node *f
     int64_t in[3], out[3];
     if (!is_spatial(&from->shape))
         return misfit(n, from, where, "it needs channels, height and width", e);
-    flatten_depth(n, &from->shape);
+    if (!flatten_depth(n, &from->shape))
+        return misfit(n, from, where, "a picture has no depth", e);
     space(&from->shape, in);
     bool up = n->op == DPF_OP_CONV_TRANSPOSE;
     bool pool = n->op == DPF_OP_MAX_POOL || n->op == DPF_OP_AVERAGE_POOL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "kernels/mask.h"
 #include "nn/geometry.h"
 
 #include "base/banned.h"
@@ -127,11 +128,8 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
                                 .capacity = setup->capacity,
                                 .parameters = setup->parameters};
     for (size_t i = 0; i < m->count; i++)
-        largest = dpf_nn_elements(&m->nodes[i].shape) > largest
-                      ? dpf_nn_elements(&m->nodes[i].shape)
-                      : largest;
-    if (m->nodes[0].bits) /* never unpacked */
-        largest = m->count > 1 ? dpf_nn_elements(&m->nodes[1].shape) : 1;
+        if (!m->nodes[i].bits && dpf_nn_elements(&m->nodes[i].shape) > largest)
+            largest = dpf_nn_elements(&m->nodes[i].shape); /* bits are never unpacked */
     net->layers = dpf_calloc(m->count, sizeof *net->layers);
     net->host = dpf_calloc((size_t)net->capacity, sizeof *net->host);
     bool good = net->layers && net->host &&
@@ -260,7 +258,7 @@ static void forward_concat(struct dpf_network *net, size_t i, int64_t count)
 
 uint64_t dpf_network_mask_stream(const struct dpf_network *net, size_t i, uint64_t first)
 {
-    return ((net->step * DPF_MODEL_MAX_NODES + i) << 32) + first;
+    return dpf_mask_key(net->seed, net->step * DPF_MODEL_MAX_NODES + i) + first;
 }
 
 /* Operations without parameters and windows. */

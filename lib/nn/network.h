@@ -12,6 +12,10 @@
  *   not kept, whichever costs less, and make the clipped sum by scaling the rows of the
  *   gradient of their output.
  *
+ * What is measured and what is added are float computations of the same gradient, in
+ * different orders for the first and the last way. A mechanism whose sensitivity is
+ * clip_l2 has to allow for that rounding.
+ *
  * Several networks may share one vector of parameters, each on a thread of its own. */
 #ifndef DPF_NN_NETWORK_H
 #define DPF_NN_NETWORK_H
@@ -22,7 +26,7 @@
 enum dpf_clip_rule {
     DPF_CLIP_NONE,
     DPF_CLIP_FLAT,      /* the whole gradient of an example to norm clip_l2 */
-    DPF_CLIP_LAYER,     /* each layer's part of it to norm clip_l2 */
+    DPF_CLIP_LAYER,     /* each layer's part to norm clip_l2: L layers, clip_l2 sqrt(L) */
     DPF_CLIP_AUTOMATIC, /* scaled to almost clip_l2, short ones too (Bu et al. 2022) */
 };
 

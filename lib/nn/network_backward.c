@@ -317,6 +317,8 @@ static int64_t make_factors(struct dpf_network *net, int64_t n, enum dpf_clip_ru
         }
         clipped += factor * norm < norm;
         net->host[e] = (float)factor;
+        if ((double)net->host[e] > factor) /* never round towards more than was allowed */
+            net->host[e] = nextafterf(net->host[e], 0);
     }
     net->kernels->put(net->factors, net->host, (size_t)n * sizeof *net->host);
     if (dropped)

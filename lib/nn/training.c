@@ -178,17 +178,19 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
     lot.rows = rows;
     enum dpf_status status = dpf_engine_gradients(t->engine, &lot, &result, e);
     if (status == DPF_OK && !isfinite(result.loss))
-        status = dpf_fail(e, DPF_SYSTEM,
-                          "the loss is not a finite number at step %lld of epoch %lld: "
-                          "try a lower '--rate', or look for values that are not finite",
-                          (long long)t->step + 1, (long long)t->epoch + 1);
+        status =
+            dpf_fail(e, DPF_SYSTEM,
+                     "the loss is not a finite number: try a lower '--rate', or look "
+                     "for values that are not finite");
     /* A Poisson lot is divided by its expected size: the real one is private. */
+    int64_t expected = t->plan.lot < t->train_count ? t->plan.lot : t->train_count;
     double divisor =
-        t->plan.sampling == DPF_SAMPLE_POISSON ? (double)t->plan.lot : (double)lot.count;
+        (double)(t->plan.sampling == DPF_SAMPLE_POISSON ? expected : lot.count);
     if (status == DPF_OK)
         status = dpf_engine_update(t->engine, t->optimiser, divisor, NULL, e);
     if (status != DPF_OK)
-        return status;
+        return dpf_error_prefix(e, status, "step %lld of epoch %lld",
+                                (long long)t->step + 1, (long long)t->epoch + 1);
     t->losses[t->losses_count++] = (float)(result.loss / fmax((double)lot.count, 1));
     t->loss_sum += result.loss;
     t->correct += result.correct;

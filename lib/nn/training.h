@@ -73,7 +73,8 @@ void dpf_training_release(struct dpf_training *t);
 
 bool dpf_training_done(const struct dpf_training *t);
 /* One lot. At the end of an epoch, *report points to what it came to, else NULL. A loss
- * that is not finite is DPF_SYSTEM: the step is named, the parameters are as before. */
+ * or a parameter that is not finite is DPF_SYSTEM: the step is named, and the state is
+ * not one to go on from. */
 enum dpf_status dpf_training_step(struct dpf_training *t,
                                   const struct dpf_epoch_report **report,
                                   struct dpf_error *e);

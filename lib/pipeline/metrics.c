@@ -27,7 +27,7 @@ static enum dpf_status take_metric(struct dpf_stream_reader *r, struct dpf_text 
             continue;
         const msgpack_object *json = dpf_object_get(r->object, "json");
         if (json && dpf_object_text(json, &text, &size) && size > 2 && text[0] == '{' &&
-            text[size - 1] == '}')
+            text[size - 1] == '}' && dpf_json_is_object(text, size))
             dpf_text_addn(out, text, size);
     }
     return DPF_OK;

@@ -24,6 +24,16 @@ void dpf_stage_add_unprotected_event(struct dpf_stage *s, const char *why)
     s->out.events.count++;
 }
 
+void dpf_stage_add_seed_event(struct dpf_stage *s)
+{
+    msgpack_packer p = dpf_values_packer(&s->out.events);
+    msgpack_pack_map(&p, 3);
+    pair(&p, "event", "insecure-seed");
+    pair(&p, "stage", s->info->name);
+    pair(&p, "why", "whoever knows the seed can repeat every draw: no guarantee");
+    s->out.events.count++;
+}
+
 void dpf_stage_add_selection_event(struct dpf_stage *s, const char *by,
                                    const char *stable_under)
 {

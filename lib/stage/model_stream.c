@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -97,9 +98,48 @@ enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
     return status;
 }
 
-void dpf_stage_adopt_header(struct dpf_stage *s, const struct dpf_header *model)
+void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
     dpf_values_append(&s->out.provenance, &model->provenance);
-    dpf_values_append(&s->out.events, &model->events);
     s->out.is_private = s->out.is_private || model->is_private;
+    if (!model->is_private && model->events.count == 0)
+        return;
+    msgpack_packer p = dpf_values_packer(&s->out.events);
+    msgpack_pack_map(&p, 4);
+    dpf_pack_string(&p, "event");
+    dpf_pack_string(&p, "model");
+    dpf_pack_string(&p, "stage");
+    dpf_pack_string(&p, s->info->name);
+    dpf_pack_string(&p, "data");
+    dpf_pack_string(&p, model->is_private ? "private" : "public");
+    dpf_pack_string(&p, "events");
+    msgpack_pack_array(&p, model->events.count);
+    dpf_buffer_append(&s->out.events.bytes, model->events.bytes.data,
+                      model->events.bytes.size);
+    s->out.events.count++;
+}
+
+static const char public_data[] = "\"dpflow.data\":\"public\"";
+
+void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *file)
+{
+    if (file->metadata && strstr(file->metadata, public_data))
+        return;
+    s->out.is_private = true;
+    dpf_stage_add_unprotected_event(
+        s, file->metadata && strstr(file->metadata, "\"dpflow.data\"")
+               ? "the first weights are from a file, made of private records"
+               : "the first weights are from a file that does not say what they are of");
+}
+
+enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
+                                           struct dpf_safetensors *file,
+                                           struct dpf_error *e)
+{
+    struct dpf_text t = {0};
+    bool is_public = !s->out.is_private && s->out.events.count == 0;
+    dpf_text_addf(&t, "{%s}", is_public ? public_data : "\"dpflow.data\":\"private\"");
+    file->metadata = t.failed ? NULL : dpf_strdup(t.data);
+    dpf_text_release(&t);
+    return file->metadata ? DPF_OK : dpf_fail_memory(e);
 }

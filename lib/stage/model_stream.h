@@ -35,8 +35,16 @@ enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
                                         struct dpf_safetensors *weights,
                                         struct dpf_error *e);
 
-/* Take over what a model's stream says about its making: its provenance and events go
- * before the stage's own, and what comes of private data stays private. */
-void dpf_stage_adopt_header(struct dpf_stage *s, const struct dpf_header *model);
+/* Take over what a model's stream says about its making: its provenance goes before the
+ * stage's own, its events into one event "model" (they are of other records than those at
+ * hand), and what comes of private data stays private. */
+void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model);
+/* The same for weights from a file. Unless the file says that they are of public data,
+ * they count as made of private data without a mechanism. */
+void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *file);
+/* Note in a file's metadata what the weights are of: "dpflow.data" and the ledger. */
+enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
+                                           struct dpf_safetensors *file,
+                                           struct dpf_error *e);
 
 #endif

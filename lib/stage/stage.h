@@ -81,6 +81,8 @@ struct dpf_endpoint_options dpf_stage_endpoint_options(void);
 /* Append a ledger event that says: data were read without a mechanism, so what depends
  * on them has no finite epsilon. `why` is for people. Before the header is sent. */
 void dpf_stage_add_unprotected_event(struct dpf_stage *s, const char *why);
+/* Append the event that draws came from a seed that the user chose. */
+void dpf_stage_add_seed_event(struct dpf_stage *s);
 /* Append the event of a selection of records: under which neighbouring relation do data
  * sets that differ in one record still differ in at most one after it? */
 void dpf_stage_add_selection_event(struct dpf_stage *s, const char *by,

@@ -32,11 +32,29 @@ const struct dpf_kernels *dpf_backend_of(const char *word)
     return strcmp(word, "ref") == 0 ? &dpf_kernels_ref : dpf_kernels_cpu();
 }
 
+/* A file that will be written after hours of work is opened first, for trial. */
+static enum dpf_status check_files(const struct dpf_training_job *j, struct dpf_error *e)
+{
+    const char *const paths[] = {j->export_file, j->curve, j->checkpoint};
+    enum dpf_status status = DPF_OK;
+    if (j->checkpoint &&
+        (strcmp(j->checkpoint, "-") == 0 || dpf_endpoint_has_scheme(j->checkpoint)))
+        return dpf_fail(e, DPF_USAGE, "a checkpoint is a file, not '%s'", j->checkpoint);
+    for (size_t i = 0; status == DPF_OK && i < sizeof paths / sizeof *paths; i++) {
+        struct dpf_outfile file = {.fd = -1};
+        if (paths[i]) {
+            status = dpf_outfile_open(&file, paths[i], e);
+            dpf_outfile_abort(&file);
+        }
+    }
+    return status;
+}
+
 enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
-    enum dpf_status status = DPF_OK;
-    if (j->model)
+    enum dpf_status status = check_files(j, e);
+    if (status == DPF_OK && j->model)
         status = dpf_model_stream_read(&j->start, j->model, NULL, NULL, e);
     j->need = (struct dpf_dataset_need){
         .model = &j->start.model,
@@ -47,8 +65,8 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
 }
 
 /* The weights to start from: the model's, a file's, or drawn. */
-static enum dpf_status first_weights(struct dpf_training_job *j, uint64_t seed,
-                                     struct dpf_error *e)
+static enum dpf_status first_weights(struct dpf_training_job *j, struct dpf_stage *s,
+                                     uint64_t seed, struct dpf_error *e)
 {
     struct dpf_model_stream *m = &j->start;
     struct dpf_safetensors file = {0};
@@ -61,6 +79,8 @@ static enum dpf_status first_weights(struct dpf_training_job *j, uint64_t seed,
         status = dpf_safetensors_read(&file, j->weights, e);
     if (status == DPF_OK && j->weights)
         status = dpf_weights_import(&m->model, &file, j->weights, m->parameters, e);
+    if (status == DPF_OK && j->weights)
+        dpf_stage_adopt_weights(s, &file);
     if (!j->weights && !j->model)
         dpf_initialise(&m->model, j->init, seed, m->parameters);
     dpf_safetensors_release(&file);
@@ -83,7 +103,8 @@ static enum dpf_status prepare_optimiser(struct dpf_training_job *j, struct dpf_
     return dpf_optimiser_init(o, j->start.model.span, e);
 }
 
-static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_error *e)
+static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
+                               struct dpf_error *e)
 {
     uint64_t seed = j->seed >= 0 ? (uint64_t)j->seed : dpf_random_seed();
     bool clipping = j->clip_l2 > 0;
@@ -107,7 +128,7 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_error *e)
         .patience = j->patience};
     enum dpf_status status = dpf_engine_init(&j->engine, &setup, e);
     if (status == DPF_OK)
-        status = first_weights(j, seed, e);
+        status = first_weights(j, s, seed, e);
     if (status == DPF_OK)
         status = prepare_optimiser(j, e);
     if (status == DPF_OK)
@@ -118,15 +139,42 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_error *e)
     return status;
 }
 
+/* What shapes the result besides network, data and start, however it was written. */
+static char *settings_text(const struct dpf_training_job *j)
+{
+    return dpf_format("%s %s %s %s %s %s %s %s %.17g %.17g %.17g %.17g %.17g %.17g %.17g "
+                      "%lld %lld %lld %lld %lld",
+                      j->x, j->y, j->loss, j->optimiser_kind, j->init, j->schedule,
+                      j->sampling, j->clip, j->rate, j->momentum, j->final_rate, j->l1,
+                      j->l2, j->clip_l2, j->validation, (long long)j->epochs,
+                      (long long)j->lot, (long long)j->patience, (long long)j->seed,
+                      (long long)j->schedule_epochs);
+}
+
 enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
                                      struct dpf_error *e)
 {
-    struct dpf_training_run run = {&j->training, j->checkpoint, j->checkpoint_seconds};
-    enum dpf_status status = prepare(j, e);
-    if (status == DPF_OK)
-        status = dpf_training_run(s, &run, e);
+    enum dpf_status status = prepare(j, s, e);
+    if (status != DPF_OK)
+        return status;
+    if (j->model)
+        dpf_stage_adopt_model(s, &j->start.header);
+    if (s->in.is_private)
+        dpf_stage_add_unprotected_event(
+            s, j->clip_l2 > 0 ? "gradients were clipped, but no noise was added"
+                              : "trained on the records without a mechanism");
+    if (s->in.is_private && j->seed >= 0)
+        dpf_stage_add_seed_event(s);
+    char *settings = settings_text(j);
+    struct dpf_training_run run = {.training = &j->training,
+                                   .checkpoint = j->checkpoint,
+                                   .checkpoint_seconds = j->checkpoint_seconds,
+                                   .settings = settings,
+                                   .given_start = j->model || j->weights};
+    status = settings ? dpf_training_run(s, &run, e) : dpf_fail_memory(e);
     if (status == DPF_OK)
         dpf_training_result(&j->training, j->start.parameters);
+    free(settings);
     return status;
 }
 
@@ -158,6 +206,8 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
                                          j->start.parameters, 0, &weights, e);
     if (status == DPF_OK)
         status = dpf_stream_write_encoded(&s->writer, e);
+    if (status == DPF_OK && j->export_file)
+        status = dpf_stage_describe_weights(s, &weights, e);
     if (status == DPF_OK && j->export_file)
         status = dpf_safetensors_write(&weights, j->export_file, e);
     if (status == DPF_OK && j->curve)

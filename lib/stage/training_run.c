@@ -1,9 +1,12 @@
 #include "stage/training_run.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -11,6 +14,7 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "stage/model_stream.h"
 
 #include "base/banned.h"
@@ -20,12 +24,14 @@
 /* What a checkpoint belongs to, so that it is never continued by something else. */
 struct identity {
     char network[DPF_FINGERPRINT_HEX + 1], data[DPF_FINGERPRINT_HEX + 1],
-        options[DPF_FINGERPRINT_HEX + 1];
+        options[DPF_FINGERPRINT_HEX + 1], start[DPF_FINGERPRINT_HEX + 1];
+    uint64_t threads, microbatch; /* another number gives other rounding */
 };
 
-static void identify(const struct dpf_stage *s, const struct dpf_training *t,
+static void identify(const struct dpf_training_run *run, const float *parameters,
                      struct identity *id)
 {
+    const struct dpf_training *t = run->training;
     struct dpf_fingerprint f;
     dpf_fingerprint_init(&f);
     dpf_fingerprint_add_string(&f, t->engine->model->text);
@@ -34,31 +40,39 @@ static void identify(const struct dpf_stage *s, const struct dpf_training *t,
     dpf_dataset_fingerprint(t->data, &f);
     dpf_fingerprint_hex(&f, id->data);
     dpf_fingerprint_init(&f);
-    for (size_t i = 0; i < s->parsed.given_count; i++)
-        if (!(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL)) {
-            dpf_fingerprint_add_string(&f, s->parsed.given[i].option->name);
-            if (s->parsed.given[i].option->kind != DPF_KIND_ENDPOINT)
-                dpf_fingerprint_add_string(&f, s->parsed.given[i].value);
-        }
+    dpf_fingerprint_add_string(&f, run->settings);
     dpf_fingerprint_hex(&f, id->options);
+    dpf_fingerprint_init(&f);
+    if (run->given_start)
+        dpf_fingerprint_add(&f, parameters, t->engine->model->span * sizeof *parameters);
+    dpf_fingerprint_hex(&f, id->start);
+    id->threads = (uint64_t)t->engine->threads;
+    id->microbatch = (uint64_t)t->engine->microbatch;
 }
 
 static void encode_identity(struct dpf_encoder *enc, const struct identity *id)
 {
     dpf_encode_key(enc, "identity");
-    msgpack_pack_map(&enc->packer, 3);
+    msgpack_pack_map(&enc->packer, 6);
     dpf_encode_key(enc, "network");
     dpf_encode_string(enc, id->network);
     dpf_encode_key(enc, "data");
     dpf_encode_string(enc, id->data);
+    dpf_encode_key(enc, "start");
+    dpf_encode_string(enc, id->start);
     dpf_encode_key(enc, "options");
     dpf_encode_string(enc, id->options);
+    dpf_encode_key(enc, "threads");
+    dpf_encode_uint(enc, id->threads);
+    dpf_encode_key(enc, "microbatch");
+    dpf_encode_uint(enc, id->microbatch);
 }
 
 /* ----------------------------------------------------------------------- checkpoints */
 
 struct checkpoint {
-    const struct dpf_stage *stage;
+    struct dpf_header header; /* of what the model is being made from */
+    int lock;
     struct dpf_training *training;
     const char *path;
     struct identity id;
@@ -73,6 +87,7 @@ static enum dpf_status check_identity(const struct checkpoint *c,
         const char *key, *own, *what;
     } parts[] = {{"network", c->id.network, "another architecture"},
                  {"data", c->id.data, "other data"},
+                 {"start", c->id.start, "a training that started from other weights"},
                  {"options", c->id.options, "a training with other options"}};
     if (!id || id->type != MSGPACK_OBJECT_MAP)
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no checkpoint of a training",
@@ -82,6 +97,16 @@ static enum dpf_status check_identity(const struct checkpoint *c,
             return dpf_fail(e, DPF_USAGE,
                             "checkpoint '%s' is of %s: give another file, or remove it",
                             c->path, parts[i].what);
+    uint64_t threads = 0, microbatch = 0;
+    const msgpack_object *was = dpf_object_get(id, "threads");
+    const msgpack_object *piece = dpf_object_get(id, "microbatch");
+    if (was && piece && dpf_object_uint(was, &threads) &&
+        dpf_object_uint(piece, &microbatch) &&
+        (threads != c->id.threads || microbatch != c->id.microbatch))
+        dpf_notice(
+            "'%s' was made with %llu threads and microbatches of %llu: rounding, and "
+            "so the last bits, will differ from a run that was not interrupted",
+            c->path, (unsigned long long)threads, (unsigned long long)microbatch);
     return DPF_OK;
 }
 
@@ -114,12 +139,39 @@ static enum dpf_status load_checkpoint(struct checkpoint *c, struct dpf_error *e
     return DPF_OK;
 }
 
+/* One training a file: held until the end. */
+static enum dpf_status lock_checkpoint(struct checkpoint *c, struct dpf_error *e)
+{
+    char *path = dpf_format("%s.lock", c->path);
+    if (!path)
+        return dpf_fail_memory(e);
+    enum dpf_status status = DPF_OK;
+    c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (c->lock < 0)
+        status = dpf_fail_errno(e, "cannot write '%s'", path);
+    else if (flock(c->lock, LOCK_EX | LOCK_NB) != 0)
+        status = dpf_fail(e, DPF_USAGE, "another training is using the checkpoint '%s'",
+                          c->path);
+    free(path);
+    return status;
+}
+
+/* Whoever does not hold the lock leaves its file to the one who does. */
+static void unlock_checkpoint(struct checkpoint *c, bool held)
+{
+    char *path = held ? dpf_format("%s.lock", c->path) : NULL;
+    if (path)
+        unlink(path);
+    free(path);
+    if (c->lock >= 0)
+        close(c->lock);
+}
+
 static enum dpf_status write_stream(struct checkpoint *c, struct dpf_stream_writer *w,
                                     struct dpf_error *e)
 {
-    struct dpf_header header = {.is_private = c->stage->in.is_private};
     struct dpf_safetensors weights;
-    enum dpf_status status = dpf_stream_write_header(w, &header, e);
+    enum dpf_status status = dpf_stream_write_header(w, &c->header, e);
     if (status != DPF_OK)
         return status;
     status = dpf_model_stream_encode(&w->encoder, c->training->engine->model,
@@ -169,7 +221,7 @@ static enum dpf_status save_checkpoint(struct checkpoint *c, struct dpf_error *e
 
 static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_report *r)
 {
-    char held[96] = "", clipped[48] = "";
+    char held[96] = "", clipped[48] = "", right[48] = "";
     double left = (double)(t->plan.epochs - r->epoch) * (double)t->train_count /
                   fmax(r->examples_per_second, 1e-9);
     if (t->held_count)
@@ -177,11 +229,11 @@ static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_repo
                  100 * r->validation_accuracy);
     if (t->plan.rule != DPF_CLIP_NONE)
         snprintf(clipped, sizeof clipped, "  clipped %.0f %%", 100 * r->clipped);
-    dpf_notice(
-        "epoch %lld/%lld  loss %.4f  accuracy %.2f %%%s%s  %.0f examples/s  %.0f s "
-        "left",
-        (long long)r->epoch, (long long)t->plan.epochs, r->loss, 100 * r->accuracy, held,
-        clipped, r->examples_per_second, left);
+    if (t->data->labels)
+        snprintf(right, sizeof right, "  accuracy %.2f %%", 100 * r->accuracy);
+    dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s  %.0f examples/s  %.0f s left",
+               (long long)r->epoch, (long long)t->plan.epochs, r->loss, right, held,
+               clipped, r->examples_per_second, left);
 }
 
 /* Within a long epoch: how far, and how long it will take. */
@@ -216,10 +268,11 @@ static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run 
     double saved = dpf_clock_seconds(), told = saved;
     while (!dpf_training_done(t)) {
         const struct dpf_epoch_report *report;
-        if (dpf_stop_requested())
-            return dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
-                                       dpf_stop_signal());
         enum dpf_status status = dpf_training_step(t, &report, e);
+        if (status != DPF_OK && c && dpf_stop_requested()) {
+            struct dpf_error ignored;
+            save_checkpoint(c, &ignored); /* as far as it got: the step was not taken */
+        }
         if (status != DPF_OK)
             return status;
         tell_runner(s, t);
@@ -246,16 +299,24 @@ enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_
                                  struct dpf_error *e)
 {
     struct dpf_training *t = run->training;
-    struct checkpoint c = {.stage = s, .training = t, .path = run->checkpoint};
+    struct checkpoint c = {.training = t, .path = run->checkpoint, .lock = -1};
     if (!run->checkpoint)
         return train(s, run, NULL, e);
+    enum dpf_status status = lock_checkpoint(&c, e);
+    bool held = status == DPF_OK;
     c.parameters = dpf_calloc(t->engine->model->span + 1, sizeof *c.parameters);
-    if (!c.parameters)
-        return dpf_fail_memory(e);
-    identify(s, t, &c.id);
-    enum dpf_status status = load_checkpoint(&c, e);
+    if (status == DPF_OK)
+        status =
+            c.parameters ? dpf_header_copy(&c.header, &s->out, e) : dpf_fail_memory(e);
+    if (status == DPF_OK) {
+        dpf_engine_get(t->engine, c.parameters);
+        identify(run, c.parameters, &c.id);
+        status = load_checkpoint(&c, e);
+    }
     if (status == DPF_OK)
         status = train(s, run, &c, e);
+    unlock_checkpoint(&c, held);
+    dpf_header_release(&c.header);
     free(c.parameters);
     return status;
 }

@@ -511,6 +511,38 @@ static void test_progress(void)
     folder_end();
 }
 
+static void test_json_objects(void)
+{
+    static const char *const good[] = {
+        "{}", " { \"a\" : [1, -2.5e+3, true, null, \"\\u00e9\\n\"] } ",
+        "{\"a\":{\"b\":[[],{}]},\"c\":0}"};
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "{",
+                                      "{}}",
+                                      "{\"a\":1}{\"b\":2}",
+                                      "{a:1}",
+                                      "{\"a\":01}",
+                                      "{\"a\":1,}",
+                                      "{\"a\" 1}",
+                                      "{\"a\":\"\\x\"}",
+                                      "{\"a\":nan}",
+                                      "{\"a\":1.}",
+                                      "{\"a\":\"\n\"}",
+                                      "{\"a\":[1,]}",
+                                      "{\"a\":\"\\u12g4\"}"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        CU_ASSERT(dpf_json_is_object(good[i], strlen(good[i])));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CU_ASSERT(!dpf_json_is_object(bad[i], strlen(bad[i])));
+    char deep[200];
+    memset(deep, '[', sizeof deep);
+    memcpy(deep, "{\"a\":", 5);
+    CU_ASSERT(!dpf_json_is_object(deep, sizeof deep));
+    for (size_t cut = 0; cut < strlen(good[1]) - 1; cut++)
+        CU_ASSERT(!dpf_json_is_object(good[1], cut));
+}
+
 const char dpf_suite[] = "base";
 
 const struct dpf_test dpf_tests[] = {
@@ -533,5 +565,6 @@ const struct dpf_test dpf_tests[] = {
     {"checksum: known answers", test_checksum},
     {"fingerprint: pieces are kept apart", test_fingerprint},
     {"progress and outcome", test_progress},
+    {"JSON objects are told from what is none", test_json_objects},
     {0},
 };

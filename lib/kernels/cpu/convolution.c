@@ -66,7 +66,7 @@ void dpf_cpu_end_convolutions(void)
     own.count = own.capacity = 0;
 }
 
-static bool begin_thread(void)
+bool dpf_cpu_begin_thread(void)
 {
     if (own.stream)
         return true;
@@ -195,7 +195,7 @@ static struct plan *find_plan(const struct dpf_conv *shape, int64_t n, bool bias
             return &own.plans[i];
     if (own.count == MOST_PLANS) /* shapes that keep changing: start over */
         dpf_cpu_end_convolutions();
-    if (!begin_thread())
+    if (!dpf_cpu_begin_thread())
         return NULL;
     if (!dpf_grow(&own.plans, &own.capacity, own.count + 1, sizeof *own.plans)) {
         dpf_cpu_fail("out of memory");

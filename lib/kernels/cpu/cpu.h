@@ -16,6 +16,8 @@ void dpf_cpu_add_layers_avx2(struct dpf_kernels *table);
  * the next call of the same `slot`; NULL is remembered and reported by finish(). */
 enum dpf_cpu_scratch { DPF_CPU_PATCHES, DPF_CPU_GRAMS, DPF_CPU_WEIGHTS, DPF_CPU_SUMS };
 void *dpf_cpu_scratch(enum dpf_cpu_scratch slot, size_t bytes);
+/* oneDNN on this thread, and on this thread only; false if it cannot be had. */
+bool dpf_cpu_begin_thread(void);
 /* Remember that an operation of this thread could not be done. */
 void dpf_cpu_fail(const char *what);
 /* Release what convolutions keep for this thread. */

@@ -208,6 +208,8 @@ enum dpf_status dpf_dataset_add(struct dpf_dataset *d, struct dpf_header *h,
     const struct dpf_tensor *y = need->y ? dpf_batch_field(b, h, need->y, e) : NULL;
     if (!x || (need->y && !y))
         return DPF_BAD_STREAM;
+    if (b->rows == 0)
+        return DPF_OK;
     enum dpf_status status =
         make_room(d, d->rows + b->rows, y && d->classes, y && !d->classes, e);
     if (status == DPF_OK && y)

@@ -1,6 +1,7 @@
 #include "nn/initialise.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "random/normal.h"
@@ -68,6 +69,7 @@ bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
         const struct dpf_node *n = &m->nodes[i];
         double in, out, deviation;
         struct dpf_seeded r;
+        char purpose[sizeof n->name + 16];
         if (!n->parameter_count)
             continue;
         float *first = parameters + n->offset[0];
@@ -78,8 +80,12 @@ bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
             continue;
         }
         fans(n, &in, &out);
+        /* PyTorch counts a transposed convolution's outputs as its inputs. */
+        if (n->op == DPF_OP_CONV_TRANSPOSE && strcmp(name, "torch") == 0)
+            in = out;
         bool uniform = spread(name, in, out, &deviation);
-        dpf_seeded_init(&r, n->name, seed, 0);
+        snprintf(purpose, sizeof purpose, "weights of %s", n->name);
+        dpf_seeded_init(&r, purpose, seed, 0);
         draw(&r, uniform, deviation, count, first);
         if (n->parameter_count > 1 && strcmp(name, "torch") == 0)
             draw(&r, true, deviation, dpf_shape_elements(&n->parameters[1]),

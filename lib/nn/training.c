@@ -301,7 +301,14 @@ static bool decode_vector(const msgpack_object *o, const char *key, float *to,
 static bool decode_losses(struct dpf_training *t, const msgpack_object *o)
 {
     int64_t steps;
-    if (!decode_count(o, "steps", &steps) || steps > INT32_MAX ||
+    struct dpf_tensor said;
+    const msgpack_object *v = dpf_object_get(o, "losses");
+    if (!decode_count(o, "steps", &steps) || !v ||
+        dpf_object_tensor(v, &said, NULL) != DPF_OK)
+        return false;
+    uint64_t have = dpf_shape_elements(&said.shape);
+    dpf_tensor_release(&said);
+    if (have != (uint64_t)steps || /* before anything is allocated for them */
         !dpf_grow(&t->losses, &t->losses_capacity, (size_t)steps + 1, sizeof *t->losses))
         return false;
     t->losses_count = (size_t)steps;
@@ -352,7 +359,9 @@ enum dpf_status dpf_training_decode(struct dpf_training *t, const msgpack_object
         decode_losses(t, o) && decode_vector(o, "first", t->optimiser->first, span) &&
         decode_vector(o, "second", t->optimiser->second, span) &&
         (!t->best || decode_vector(o, "best", t->best, span));
-    if (!good || t->step >= t->steps_per_epoch || t->epoch > t->plan.epochs)
+    if (!good || t->step >= t->steps_per_epoch || t->epoch > t->plan.epochs ||
+        t->best_epoch > t->epoch || (int64_t)t->history_count != t->epoch ||
+        steps != t->epoch * t->steps_per_epoch + t->step)
         return dpf_fail(e, DPF_BAD_STREAM, "the state of training does not fit together");
     t->plan.seed = (uint64_t)seed;
     t->optimiser->step = (uint64_t)steps;

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
 /* ------------------------------------------------------------------------ by name */
 
 /* The shape as PyTorch has it: pictures' convolutions have no depth. */
-static struct dpf_shape outer_shape(const struct dpf_node *n, int k, bool *turned)
+static struct dpf_shape outer_shape(const struct dpf_model *m, const struct dpf_node *n,
+                                    int k, bool *turned)
 {
     struct dpf_shape s = n->parameters[k];
     *turned = false;
@@ -20,7 +22,7 @@ static struct dpf_shape outer_shape(const struct dpf_node *n, int k, bool *turne
         s.dim[2] = s.dim[3];
         s.dim[3] = s.dim[4];
     }
-    if (k == 0 && n->op == DPF_OP_DENSE && (int64_t)s.dim[0] != n->out) {
+    if (k == 0 && n->op == DPF_OP_DENSE && m->nodes[n->inputs[0]].bits) {
         *turned = true; /* over packed bits: [in, out] inside */
         s.dim[1] = s.dim[0];
         s.dim[0] = (uint64_t)n->out;
@@ -50,7 +52,7 @@ enum dpf_status dpf_weights_export(const struct dpf_model *m, const float *param
             const float *own = parameters + n->offset[k];
             char name[DPF_TENSOR_NAME];
             bool turned;
-            struct dpf_shape shape = outer_shape(n, k, &turned);
+            struct dpf_shape shape = outer_shape(m, n, k, &turned);
             tensor_name(n, k, name);
             status = dpf_safetensors_add(out, name, &shape, own, e);
             if (status == DPF_OK && turned)
@@ -73,13 +75,13 @@ static bool is_known(const struct dpf_model *m, const char *name)
     return false;
 }
 
-static enum dpf_status import_one(const struct dpf_node *n, int k,
-                                  const struct dpf_safetensors *from, const char *file,
-                                  float *to, struct dpf_error *e)
+static enum dpf_status import_one(const struct dpf_model *m, const struct dpf_node *n,
+                                  int k, const struct dpf_safetensors *from,
+                                  const char *file, float *to, struct dpf_error *e)
 {
     char name[DPF_TENSOR_NAME], have[96], want[96];
     bool turned;
-    struct dpf_shape shape = outer_shape(n, k, &turned);
+    struct dpf_shape shape = outer_shape(m, n, k, &turned);
     tensor_name(n, k, name);
     const struct dpf_named_tensor *t = dpf_safetensors_find(from, name);
     if (!t)
@@ -110,7 +112,7 @@ enum dpf_status dpf_weights_import(const struct dpf_model *m,
                             name, from->tensors[i].name);
     for (size_t i = 0; i < m->count; i++)
         for (int k = 0; status == DPF_OK && k < m->nodes[i].parameter_count; k++)
-            status = import_one(&m->nodes[i], k, from, name,
+            status = import_one(m, &m->nodes[i], k, from, name,
                                 parameters + m->nodes[i].offset[k], e);
     return status;
 }
@@ -135,9 +137,24 @@ void dpf_weights_encode(struct dpf_encoder *enc, const struct dpf_model *m,
     }
 }
 
-static enum dpf_status decode_tensors(const msgpack_object *map,
+/* Letters, digits and what else the names of nodes and their parameters are made of. */
+static bool is_plain(const char *name)
+{
+    const char *letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    return strspn(name, letters) == strlen(name) &&
+           (dpf_ends_with(name, ".weight") || dpf_ends_with(name, ".bias"));
+}
+
+static enum dpf_status decode_tensors(const struct dpf_model *m,
+                                      const msgpack_object *map,
                                       struct dpf_safetensors *out, struct dpf_error *e)
 {
+    if (map->via.map.size > DPF_NODE_PARAMETERS * m->count)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the model frame has %u parameters, its text %zu "
+                        "nodes",
+                        (unsigned)map->via.map.size, m->count);
     for (uint32_t i = 0; i < map->via.map.size; i++) {
         const msgpack_object_kv *pair = &map->via.map.ptr[i];
         const char *text;
@@ -147,6 +164,9 @@ static enum dpf_status decode_tensors(const msgpack_object *map,
         if (!dpf_object_text(&pair->key, &text, &size) || size >= sizeof name)
             return dpf_fail(e, DPF_BAD_STREAM, "a parameter of the model has no name");
         snprintf(name, sizeof name, "%.*s", (int)size, text);
+        if (strlen(name) != size || !is_plain(name))
+            return dpf_fail(e, DPF_BAD_STREAM,
+                            "a parameter's name is not NODE.weight or NODE.bias");
         enum dpf_status status = dpf_object_tensor(&pair->val, &t, e);
         if (status != DPF_OK)
             return dpf_error_prefix(e, status, "parameter '%s'", name);
@@ -184,7 +204,7 @@ enum dpf_status dpf_weights_decode(const msgpack_object *frame, struct dpf_model
     }
     float *parameters = NULL;
     uint64_t have = 0, want = dpf_model_parameter_count(m);
-    status = decode_tensors(map, &weights, e);
+    status = decode_tensors(m, map, &weights, e);
     for (size_t i = 0; i < weights.count; i++)
         have += weights.tensors[i].count;
     if (status == DPF_OK && have != want) /* before anything is allocated for them */

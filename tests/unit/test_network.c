@@ -260,6 +260,35 @@ static void test_norm_ways(void)
     check_ways(dpf_kernels_cpu());
 }
 
+/* Where large terms cancel, a norm from Gram matrices in single precision is mostly
+ * rounding. It must not let an example pass with more than it may have. */
+static void test_cancelling(void)
+{
+    enum { CHANNELS = 8, IN_VALUES = 8 * 8 * CHANNELS, OUT_VALUES = 6 * 6 * CHANNELS };
+    enum { EXAMPLES = 4 };
+    struct fixture f;
+    static float x[EXAMPLES * IN_VALUES], d[EXAMPLES * OUT_VALUES];
+    const double clip = 1;
+    begin_on(&f, "input x 8x8x8\ny = conv x out=8 kernel=3 bias=0\noutput y\n",
+             dpf_kernels_cpu());
+    for (int i = 0; i < EXAMPLES * IN_VALUES; i++)
+        x[i] = (float)(1000 + 0.5 * dpf_seeded_normal(&f.random));
+    for (int i = 0; i < EXAMPLES * OUT_VALUES; i++)
+        d[i] = i / CHANNELS % 2 ? 1 : -1; /* by place: what is common to x cancels */
+    for (size_t i = 0; i < f.model.count; i++)
+        f.net.layers[i].way = DPF_NORM_GHOST;
+    for (int e = 0; e < EXAMPLES; e++) {
+        dpf_network_zero_gradients(&f.net);
+        dpf_network_forward(&f.net, 1, x + e * IN_VALUES, true, 0);
+        dpf_network_backward(&f.net, 1, 0, d + e * OUT_VALUES, DPF_CLIP_FLAT, clip);
+        double square = 0;
+        for (size_t i = 0; i < f.model.span; i++)
+            square += (double)f.net.gradients[i] * (double)f.net.gradients[i];
+        CU_ASSERT(sqrt(square) <= clip * (1 + 1e-5) && square > 0);
+    }
+    end(&f);
+}
+
 /* An example whose gradient is not finite is left out; the others are as without it. */
 static void test_not_finite(void)
 {
@@ -367,6 +396,7 @@ const struct dpf_test dpf_tests[] = {
     {"clipping by layer equals single examples clipped by hand", test_layer_clipping},
     {"automatic clipping equals single examples scaled by hand", test_automatic_clipping},
     {"norms kept, by Gram matrices and direct agree", test_norm_ways},
+    {"a norm that cancels does not let a gradient pass", test_cancelling},
     {"an example without a finite gradient is left out", test_not_finite},
     {"without clipping, single examples add up", test_plain_sum},
     {"packed bits equal numbers", test_packed},

@@ -255,23 +255,34 @@ static void forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t fir
                         (size_t)(n * out) * sizeof *w->output);
 }
 
-/* Examples that a worker takes at a time: no more than its share of a small lot. */
-static int64_t piece_of(const struct dpf_engine *g, int64_t count)
+/* A worker's part of a lot, and how many of its examples are taken at a time: equal
+ * parts, in equal pieces as far as it goes. */
+struct part {
+    int64_t from, to, piece;
+};
+
+static struct part part_of(const struct dpf_worker *w, int64_t count)
 {
+    const struct dpf_engine *g = w->engine;
     int64_t share = (count + g->threads - 1) / g->threads;
-    return share < 1 ? 1 : share < g->microbatch ? share : g->microbatch;
+    int64_t pieces = (share + g->microbatch - 1) / g->microbatch;
+    struct part p = {.from = w->number * share,
+                     .piece = pieces ? (share + pieces - 1) / pieces : 1};
+    p.from = p.from < count ? p.from : count;
+    p.to = p.from + share < count ? p.from + share : count;
+    return p;
 }
 
 static void gradients_job(struct dpf_worker *w, void *context)
 {
     const struct dpf_lot *lot = context;
-    int64_t size = piece_of(w->engine, lot->count), stride = size * w->engine->threads;
+    struct part part = part_of(w, lot->count);
     w->loss = 0;
     w->correct = w->clipped = 0;
     w->net.seed = lot->seed;
     w->net.step = lot->step;
-    for (int64_t first = w->number * size; first < lot->count; first += stride) {
-        int64_t n = lot->count - first < size ? lot->count - first : size;
+    for (int64_t first = part.from; first < part.to; first += part.piece) {
+        int64_t n = part.to - first < part.piece ? part.to - first : part.piece;
         if (dpf_stop_requested()) {
             dpf_fail_after_peer(&w->error, DPF_SYSTEM, "interrupted by signal %d",
                                 dpf_stop_signal());
@@ -396,13 +407,12 @@ static void values_job(struct dpf_worker *w, void *context)
 {
     const struct values *v = context;
     const struct dpf_lot_values *want = v->want;
-    int64_t size = piece_of(w->engine, v->lot->count);
-    int64_t stride = size * w->engine->threads;
+    struct part part = part_of(w, v->lot->count);
     int64_t record = dpf_nn_elements(&w->net.model->nodes[want->node].shape);
     w->loss = 0;
     w->correct = w->clipped = 0;
-    for (int64_t first = w->number * size; first < v->lot->count; first += stride) {
-        int64_t n = v->lot->count - first < size ? v->lot->count - first : size;
+    for (int64_t first = part.from; first < part.to; first += part.piece) {
+        int64_t n = part.to - first < part.piece ? part.to - first : part.piece;
         forward(w, v->lot, first, n, false);
         if (want->losses || want->result)
             take_losses(w, v->lot, first, n, want->losses);

@@ -10,7 +10,7 @@ enum { BLOCK = 1024 };
 
 /* ln x for normal x > 0: x = 2^e m with m in [2/3, 4/3), a polynomial in m - 1. Without a
  * branch, so that the loop becomes vector code; about 1e-6 exact. */
-static float fast_log(float x)
+static inline __attribute__((always_inline)) float fast_log(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -31,7 +31,7 @@ static float fast_log(float x)
 }
 
 /* sin(2 pi t) for t in [-1/4, 1/4]. */
-static float fast_sine(float t)
+static inline __attribute__((always_inline)) float fast_sine(float t)
 {
     float s = t * t;
     float p = 39.7067f;
@@ -44,7 +44,8 @@ static float fast_sine(float t)
 
 /* Box and Muller: two uniforms make two normals. The halves of a block are the partners:
  * side by side they would be in each other's way in a vector. */
-static void transform(const uint32_t *bits, float *out)
+static inline __attribute__((always_inline)) void transform(const uint32_t *bits,
+                                                            float *out)
 {
     const uint32_t *other = bits + BLOCK / 2;
     float *cosines = out + BLOCK / 2;
@@ -59,6 +60,20 @@ static void transform(const uint32_t *bits, float *out)
     }
 }
 
+static void transform_anywhere(const uint32_t *bits, float *out)
+{
+    transform(bits, out);
+}
+
+#if defined(__x86_64__)
+/* The same numbers (nothing is fused), eight at a time. */
+__attribute__((target("avx2"))) static void transform_avx2(const uint32_t *bits,
+                                                           float *out)
+{
+    transform(bits, out);
+}
+#endif
+
 void dpf_normal_fill(uint64_t seed, uint64_t index, size_t count, float *out)
 {
     unsigned char key[crypto_stream_chacha20_KEYBYTES] = {0};
@@ -66,6 +81,12 @@ void dpf_normal_fill(uint64_t seed, uint64_t index, size_t count, float *out)
     static const unsigned char zeros[BLOCK * sizeof(uint32_t)];
     uint32_t bits[BLOCK];
     float last[BLOCK];
+    void (*convert)(const uint32_t *, float *) = transform_anywhere;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2"))
+        convert = transform_avx2;
+#endif
     if (sodium_init() < 0) /* picks this machine's fastest ChaCha20 */
         return;
     memcpy(key, &seed, sizeof seed);
@@ -74,7 +95,7 @@ void dpf_normal_fill(uint64_t seed, uint64_t index, size_t count, float *out)
         size_t left = count - done < BLOCK ? count - done : BLOCK;
         crypto_stream_chacha20_xor_ic((unsigned char *)bits, zeros, sizeof bits, nonce,
                                       done * sizeof(uint32_t) / 64, key);
-        transform(bits, left == BLOCK ? out + done : last);
+        convert(bits, left == BLOCK ? out + done : last);
         if (left < BLOCK)
             memcpy(out + done, last, left * sizeof *out);
     }

@@ -42,7 +42,7 @@ void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model);
 /* The same for weights from a file. Unless the file says that they are of public data,
  * they count as made of private data without a mechanism. */
 void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *file);
-/* Note in a file's metadata what the weights are of: "dpflow.data" and the ledger. */
+/* Note in a file's metadata whether the weights are of public or private data. */
 enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
                                            struct dpf_safetensors *file,
                                            struct dpf_error *e);

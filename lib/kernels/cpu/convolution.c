@@ -1,12 +1,12 @@
 /* Convolutions, by oneDNN: channels last, weights in whatever order its kernel for this
  * shape likes best. A compiled primitive is kept for each shape and direction, for the
  * thread that made it. */
-#include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/onednn.h"
 
 #include "base/banned.h"
 
@@ -76,14 +76,10 @@ bool dpf_cpu_begin_thread(void)
 
 /* ---------------------------------------------------------------------- descriptions */
 
-struct shapes {
-    dnnl_memory_desc_t source, weights, plain_weights, bias, target;
-    dnnl_dims_t stride, pad;
-};
-
 /* Pictures go without their depth of 1: oneDNN's kernels for them are better. */
-static bool describe(const struct dpf_conv *p, int64_t n, struct shapes *s)
+static bool describe(const struct dpf_conv *p, int64_t n, struct dpf_onednn_conv *s)
 {
+    *s = (struct dpf_onednn_conv){0};
     int skip = p->in[0] == 1 && p->kernel[0] == 1 && p->pad[0] == 0 ? 1 : 0;
     int space = DPF_SPACE - skip, rank = 2 + space;
     dnnl_dims_t x = {n, p->in_channels}, y = {n, p->out_channels},
@@ -96,45 +92,40 @@ static bool describe(const struct dpf_conv *p, int64_t n, struct shapes *s)
         s->pad[d] = p->pad[skip + d];
     }
     dnnl_format_tag_t last = skip ? dnnl_nhwc : dnnl_ndhwc;
-    return good(dnnl_memory_desc_init_by_tag(&s->source, rank, x, dnnl_f32, last)) &&
-           good(dnnl_memory_desc_init_by_tag(&s->target, rank, y, dnnl_f32, last)) &&
-           good(dnnl_memory_desc_init_by_tag(&s->weights, rank, w, dnnl_f32,
-                                             dnnl_format_tag_any)) &&
-           good(dnnl_memory_desc_init_by_tag(&s->plain_weights, rank, w, dnnl_f32,
-                                             skip ? dnnl_oihw : dnnl_oidhw)) &&
-           good(dnnl_memory_desc_init_by_tag(&s->bias, 1, b, dnnl_f32, dnnl_x));
+    return good(dpf_onednn_describe(&s->source, rank, x, last)) &&
+           good(dpf_onednn_describe(&s->target, rank, y, last)) &&
+           good(dpf_onednn_describe(&s->weights, rank, w, dnnl_format_tag_any)) &&
+           good(dpf_onednn_describe(&s->plain_weights, rank, w,
+                                    skip ? dnnl_oihw : dnnl_oidhw)) &&
+           good(dpf_onednn_describe(&s->bias, 1, b, dnnl_x));
 }
 
-static bool forward_desc(const struct shapes *s, bool bias, dnnl_primitive_desc_t *out)
+static void forget(struct dpf_onednn_conv *s)
 {
-    dnnl_convolution_desc_t d;
-    return good(dnnl_convolution_forward_desc_init(
-               &d, dnnl_forward_training, dnnl_convolution_direct, &s->source,
-               &s->weights, bias ? &s->bias : NULL, &s->target, s->stride, s->pad,
-               s->pad)) &&
-           good(dnnl_primitive_desc_create(out, &d, NULL, engine, NULL));
+    dpf_onednn_forget(&s->source);
+    dpf_onednn_forget(&s->target);
+    dpf_onednn_forget(&s->weights);
+    dpf_onednn_forget(&s->plain_weights);
+    dpf_onednn_forget(&s->bias);
 }
 
-static bool backward_desc(const struct shapes *s, bool data, dnnl_primitive_desc_t *out)
+/* The description of a plan's primitive, with the forward one as a hint. */
+static bool primitive_desc(const struct plan *p, const struct dpf_onednn_conv *s,
+                           dnnl_primitive_desc_t *out)
 {
-    dnnl_convolution_desc_t d;
     dnnl_primitive_desc_t hint = NULL;
-    bool fine = forward_desc(s, false, &hint) &&
-                good(data ? dnnl_convolution_backward_data_desc_init(
-                                &d, dnnl_convolution_direct, &s->source, &s->weights,
-                                &s->target, s->stride, s->pad, s->pad)
-                          : dnnl_convolution_backward_weights_desc_init(
-                                &d, dnnl_convolution_direct, &s->source, &s->weights,
-                                NULL, &s->target, s->stride, s->pad, s->pad)) &&
-                good(dnnl_primitive_desc_create(out, &d, NULL, engine, hint));
+    if (p->direction == FORWARD)
+        return good(dpf_onednn_forward(out, engine, p->bias, s));
+    bool fine =
+        good(dpf_onednn_forward(&hint, engine, false, s)) &&
+        good(dpf_onednn_backward(out, engine, p->direction == BACKWARD_DATA, s, hint));
     dnnl_primitive_desc_destroy(hint);
     return fine;
 }
 
 /* Forward and backward-data: plain weights into the primitive's order. Gradients: out of
  * it, added to what is there. */
-static bool make_reorder(struct plan *p, const dnnl_memory_desc_t *plain,
-                         const dnnl_memory_desc_t *blocked)
+static bool make_reorder(struct plan *p, dpf_onednn_view plain, dpf_onednn_view blocked)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
@@ -142,8 +133,7 @@ static bool make_reorder(struct plan *p, const dnnl_memory_desc_t *plain,
     bool out = p->direction == BACKWARD_WEIGHTS;
     bool fine = good(dnnl_primitive_attr_create(&attr));
     if (fine && out)
-        fine = good(dnnl_post_ops_create(&ops)) &&
-               good(dnnl_post_ops_append_sum(ops, 1)) &&
+        fine = good(dnnl_post_ops_create(&ops)) && good(dpf_onednn_append_sum(ops)) &&
                good(dnnl_primitive_attr_set_post_ops(attr, ops));
     fine = fine &&
            good(dnnl_reorder_primitive_desc_create(
@@ -155,32 +145,42 @@ static bool make_reorder(struct plan *p, const dnnl_memory_desc_t *plain,
     return fine;
 }
 
+static bool make_memories(struct plan *p, const struct dpf_onednn_conv *s,
+                          dpf_onednn_view blocked)
+{
+    const struct {
+        dnnl_memory_t *memory;
+        dpf_onednn_view of;
+    } all[] = {{&p->source, dpf_onednn_view_of(&s->source)},
+               {&p->target, dpf_onednn_view_of(&s->target)},
+               {&p->bias_memory, dpf_onednn_view_of(&s->bias)},
+               {&p->plain, dpf_onednn_view_of(&s->plain_weights)},
+               {&p->blocked, blocked}};
+    bool fine = true;
+    for (size_t i = 0; fine && i < sizeof all / sizeof *all; i++)
+        fine =
+            good(dnnl_memory_create(all[i].memory, all[i].of, engine, DNNL_MEMORY_NONE));
+    return fine;
+}
+
 static bool make_plan(struct plan *p)
 {
-    struct shapes s;
+    struct dpf_onednn_conv s;
     dnnl_primitive_desc_t d = NULL;
-    if (!describe(&p->shape, p->n, &s))
-        return false;
-    bool fine = p->direction == FORWARD
-                    ? forward_desc(&s, p->bias, &d)
-                    : backward_desc(&s, p->direction == BACKWARD_DATA, &d);
-    if (!fine)
-        return false;
-    const dnnl_memory_desc_t *blocked = dnnl_primitive_desc_query_md(
-        d,
-        p->direction == BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md
-                                         : dnnl_query_weights_md,
-        0);
-    p->weight_bytes = dnnl_memory_desc_get_size(blocked);
-    fine =
-        good(dnnl_primitive_create(&p->convolution, d)) &&
-        good(dnnl_memory_create(&p->source, &s.source, engine, DNNL_MEMORY_NONE)) &&
-        good(dnnl_memory_create(&p->target, &s.target, engine, DNNL_MEMORY_NONE)) &&
-        good(dnnl_memory_create(&p->bias_memory, &s.bias, engine, DNNL_MEMORY_NONE)) &&
-        good(dnnl_memory_create(&p->plain, &s.plain_weights, engine, DNNL_MEMORY_NONE)) &&
-        good(dnnl_memory_create(&p->blocked, blocked, engine, DNNL_MEMORY_NONE)) &&
-        make_reorder(p, &s.plain_weights, blocked);
+    bool fine = describe(&p->shape, p->n, &s) && primitive_desc(p, &s, &d);
+    if (fine) {
+        dpf_onednn_view blocked = dnnl_primitive_desc_query_md(
+            d,
+            p->direction == BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md
+                                             : dnnl_query_weights_md,
+            0);
+        p->weight_bytes = dnnl_memory_desc_get_size(blocked);
+        fine = good(dnnl_primitive_create(&p->convolution, d)) &&
+               make_memories(p, &s, blocked) &&
+               make_reorder(p, dpf_onednn_view_of(&s.plain_weights), blocked);
+    }
     dnnl_primitive_desc_destroy(d);
+    forget(&s);
     return fine;
 }
 

@@ -49,6 +49,9 @@ def main():
     print(f"examples a second, {THREADS} threads; of others' work on the machine, the most "
           "that any of their measurements saw is given in cores")
     for (net, batch), peer in peers.items():
+        if peer.get("late") or "plain" not in peer or "private" not in peer:
+            print(f"{net:12} lot {batch:4}  their measurements were not done in time")
+            continue
         plain, private = best[net, batch, "plain"], best[net, batch, "dp"]
         print(f"{net:12} lot {batch:4}  plain: dpflow {plain:6.0f}, PyTorch "
               f"{peer['plain']:6.0f} ({peer['plain_by']}): {plain / peer['plain']:.2f} x "

@@ -146,9 +146,9 @@ static const struct dpf_stage_info info = {
     .writes = "a metric: accuracy with its interval, loss, confusion, calibration, Dice",
     .privacy = "none spent: scores of private records are as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
-               "--arch tiny --epochs 5 --rate 0.1 -o \"$TMPDIR/model.mp\" && dpflow load "
+               "--arch tiny --epochs 5 --rate 0.1 -o model.mp && dpflow load "
                "digits:test | dpflow normalize --unit 0:16 | dpflow evaluate --model "
-               "\"$TMPDIR/model.mp\" | dpflow inspect",
+               "model.mp | dpflow inspect",
     .kind = DPF_FILTER,
     .options = options,
     .on_open = on_open,

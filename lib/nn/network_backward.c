@@ -218,14 +218,11 @@ static void conv_norms(struct dpf_network *net, size_t i, int64_t n)
         k->conv_ghost_norms(&p, n, x, dy, net->squares);
         return;
     }
-    if (l->way == DPF_NORM_KEPT) {
-        k->conv_example_gradients(&p, n, x, dy, l->slots);
-        k->row_norms(n, l->slot, l->slots, net->squares);
-        return;
-    }
+    /* One after the other, so that the norm finds the gradient still in a cache. */
     for (int64_t e = 0; e < n; e++) {
-        k->conv_example_gradients(&p, 1, x + e * xs, dy + e * ys, l->slots);
-        k->row_norms(1, l->slot, l->slots, net->squares + e);
+        float *slot = l->slots + (l->way == DPF_NORM_KEPT ? e * l->slot : 0);
+        k->conv_example_gradients(&p, 1, x + e * xs, dy + e * ys, slot);
+        k->row_norms(1, l->slot, slot, net->squares + e);
     }
 }
 

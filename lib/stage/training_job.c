@@ -35,7 +35,8 @@ const struct dpf_kernels *dpf_backend_of(const char *word)
 /* A file that will be written after hours of work is opened first, for trial. */
 static enum dpf_status check_files(const struct dpf_training_job *j, struct dpf_error *e)
 {
-    const char *const paths[] = {j->export_file, j->curve, j->checkpoint};
+    /* not the checkpoint: it may be another training's, which holds its own lock */
+    const char *const paths[] = {j->export_file, j->curve};
     enum dpf_status status = DPF_OK;
     if (j->checkpoint &&
         (strcmp(j->checkpoint, "-") == 0 || dpf_endpoint_has_scheme(j->checkpoint)))

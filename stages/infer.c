@@ -51,6 +51,11 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE,
                         "'--weights', '--init' and '--seed' go with "
                         "'--arch'");
+    if (opt.weights &&
+        (dpf_option_given(&s->parsed, "init") || dpf_option_given(&s->parsed, "seed")))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--init' and '--seed' draw weights, '--weights' "
+                        "gives them");
     return opt.arch ? dpf_model_from_option(&source.model, opt.arch, e) : DPF_OK;
 }
 

@@ -323,6 +323,18 @@ struct update {
     float scale;
 };
 
+/* 0 times what is not finite is not 0. A loop that becomes vector code. */
+static enum dpf_status check_finite(const float *x, size_t count, struct dpf_error *e)
+{
+    float spoilt = 0;
+    for (size_t i = 0; i < count; i++)
+        spoilt += x[i] * 0;
+    return spoilt == 0
+               ? DPF_OK
+               : dpf_fail(e, DPF_SYSTEM,
+                          "a parameter is not a finite number: try a lower '--rate'");
+}
+
 /* One worker's part of the vector: add up all workers' sums, step, clear. Small blocks
  * stay in a cache on the way. */
 static void update_job(struct dpf_worker *w, void *context)
@@ -332,7 +344,6 @@ static void update_job(struct dpf_worker *w, void *context)
     struct dpf_engine *g = w->engine;
     size_t share = (g->model->span / (size_t)g->threads + 15) / 16 * 16;
     size_t from = (size_t)w->number * share, to = from + share;
-    float spoilt = 0;
     if (to > g->model->span || w->number == g->threads - 1)
         to = g->model->span;
     for (; from < to; from += BLOCK) {
@@ -350,12 +361,9 @@ static void update_job(struct dpf_worker *w, void *context)
             sum[j] *= u->scale;
         dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, sum);
         memset(sum, 0, count * sizeof *sum);
-        for (size_t j = 0; j < count; j++)
-            spoilt += g->parameters[from + j] * 0;
+        if (w->error.status == DPF_OK)
+            w->error.status = check_finite(g->parameters + from, count, &w->error);
     }
-    if (spoilt != 0) /* 0 times what is not finite */
-        dpf_fail(&w->error, DPF_SYSTEM,
-                 "a parameter is not a finite number: try a lower '--rate'");
 }
 
 /* A device's parameters go through the host; its one network has all of the sums. */
@@ -383,8 +391,9 @@ static enum dpf_status update_through_host(struct dpf_engine *g, struct update *
         sum[j] = (sum[j] + (u->noise ? u->noise[j] : 0)) * u->scale;
     dpf_optimiser_update(u->optimiser, 0, span, host, sum);
     dpf_engine_put(g, host);
+    enum dpf_status status = check_finite(host, span, e);
     free(host);
-    return g->kernels->finish(e);
+    return status == DPF_OK ? g->kernels->finish(e) : status;
 }
 
 enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,

@@ -219,9 +219,18 @@ static enum dpf_status save_checkpoint(struct checkpoint *c, struct dpf_error *e
 
 /* -------------------------------------------------------------------------- progress */
 
+/* Nothing where there are no labels to be right about. */
+static void format_accuracy(const struct dpf_training *t, double accuracy, char *out,
+                            size_t size)
+{
+    out[0] = '\0';
+    if (t->data->labels)
+        snprintf(out, size, "  accuracy %.2f %%", 100 * accuracy);
+}
+
 static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_report *r)
 {
-    char held[96] = "", clipped[48] = "", right[48] = "";
+    char held[96] = "", clipped[48] = "", right[48];
     double left = (double)(t->plan.epochs - r->epoch) * (double)t->train_count /
                   fmax(r->examples_per_second, 1e-9);
     if (t->held_count)
@@ -229,8 +238,7 @@ static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_repo
                  100 * r->validation_accuracy);
     if (t->plan.rule != DPF_CLIP_NONE)
         snprintf(clipped, sizeof clipped, "  clipped %.0f %%", 100 * r->clipped);
-    if (t->data->labels)
-        snprintf(right, sizeof right, "  accuracy %.2f %%", 100 * r->accuracy);
+    format_accuracy(t, r->accuracy, right, sizeof right);
     dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s  %.0f examples/s  %.0f s left",
                (long long)r->epoch, (long long)t->plan.epochs, r->loss, right, held,
                clipped, r->examples_per_second, left);
@@ -243,13 +251,13 @@ static void tell_step(const struct dpf_training *t)
     double all = (double)(t->plan.epochs * t->steps_per_epoch);
     double seen = fmax((double)t->seen, 1),
            rate = (double)t->timed / fmax(t->seconds, 1e-9);
-    dpf_notice(
-        "epoch %lld/%lld at %.0f %%  loss %.4f  accuracy %.2f %%  %.0f examples/s  "
-        "%.0f s left",
-        (long long)t->epoch + 1, (long long)t->plan.epochs,
-        100 * (double)t->step / (double)t->steps_per_epoch, t->loss_sum / seen,
-        100 * (double)t->correct / seen / (double)t->data->positions, rate,
-        (all - done) * (double)t->plan.lot / fmax(rate, 1e-9));
+    char right[48];
+    format_accuracy(t, (double)t->correct / seen / (double)t->data->positions, right,
+                    sizeof right);
+    dpf_notice("epoch %lld/%lld at %.0f %%  loss %.4f%s  %.0f examples/s  %.0f s left",
+               (long long)t->epoch + 1, (long long)t->plan.epochs,
+               100 * (double)t->step / (double)t->steps_per_epoch, t->loss_sum / seen,
+               right, rate, (all - done) * (double)t->plan.lot / fmax(rate, 1e-9));
 }
 
 static void tell_runner(struct dpf_stage *s, const struct dpf_training *t)

@@ -422,7 +422,8 @@ static float *noise_for(const struct dpf_model *m)
 }
 
 /* Two steps of the engine against the optimiser on the mean, worked out by hand. */
-static void check_update(enum dpf_optimiser_kind kind, int threads, bool noisy)
+static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind kind,
+                            int threads, bool noisy)
 {
     struct rig g;
     struct dpf_engine e;
@@ -439,7 +440,7 @@ static void check_update(enum dpf_optimiser_kind kind, int threads, bool noisy)
     float *noise = noise_for(&g.model), *after = dpf_calloc(span, sizeof *after);
     float *mean = dpf_calloc(span, sizeof *mean);
     CU_ASSERT_FATAL(after && mean);
-    start(&e, &g.model, g.parameters, dpf_kernels_cpu(), threads, 5);
+    start(&e, &g.model, g.parameters, k, threads, 5);
     for (int step = 0; step < 2; step++) {
         double worst = 0;
         int left = 0;
@@ -471,6 +472,22 @@ static void check_update(enum dpf_optimiser_kind kind, int threads, bool noisy)
     dpf_optimiser_release(&own);
     dpf_engine_release(&e);
     end(&g);
+}
+
+static void check_update(enum dpf_optimiser_kind kind, int threads, bool noisy)
+{
+    check_update_on(dpf_kernels_cpu(), kind, threads, noisy);
+}
+
+/* A device's memory is not the host's: the same steps by way of the host. */
+static void test_device_updates(void)
+{
+    struct dpf_kernels device = dpf_kernels_ref;
+    device.host_memory = false;
+    for (int threads = 1; threads <= 2; threads++) {
+        check_update_on(&device, DPF_ADAM, threads, true);
+        check_update_on(&device, DPF_MOMENTUM, threads, false);
+    }
 }
 
 static void test_updates(void)
@@ -1090,6 +1107,7 @@ const struct dpf_test dpf_tests[] = {
     {"an empty lot is harmless", test_empty_lot},
     {"an engine that no memory can hold is refused", test_too_large},
     {"an update is the optimiser on the mean; sums are cleared", test_updates},
+    {"updates by way of the host, as a device needs them", test_device_updates},
     {"noise is added on every parameter, before the division", test_noise},
     {"values of every node are those of one network", test_values},
     {"losses and correct answers by hand", test_losses},

@@ -128,15 +128,10 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 {
     struct dpf_tensor *x = &b->tensor[field_index];
     (void)s;
-    if (x->dtype != DPF_F32) {
-        struct dpf_tensor real;
-        enum dpf_status status = dpf_tensor_to_f32(x, &real, e);
-        if (status != DPF_OK)
-            return status;
-        dpf_tensor_release(x);
-        *x = real;
-    }
-    enum dpf_status status =
+    enum dpf_status status = dpf_tensor_make_f32(x, e);
+    if (status != DPF_OK)
+        return status;
+    status =
         opt.fit ? dpf_moments_add(&moments, x, e) : dpf_scaling_apply(&scaling, x, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, status, "cannot scale field '%s'", opt.field);
@@ -147,12 +142,8 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 static enum dpf_status emit_fitted(struct dpf_stage *s, struct dpf_error *e)
 {
     dpf_moments_finish(&moments);
-    enum dpf_status status =
-        strcmp(opt.fit, "unit") == 0
-            ? dpf_scale_from_bounds(&scaling.scale, moments.lo, moments.hi,
-                                    moments.features, opt.both_signs, e)
-            : dpf_scale_from_moments(&scaling.scale, moments.mean, moments.square,
-                                     moments.features, e);
+    enum dpf_status status = dpf_scale_from_fit(
+        &scaling.scale, &moments, strcmp(opt.fit, "unit") == 0, opt.both_signs, e);
     if (status == DPF_OK)
         status = dpf_stage_begin(s, e);
     struct dpf_batch *b = NULL;

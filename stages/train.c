@@ -1,6 +1,4 @@
 /* train: fit a network to records and their targets. */
-#include <string.h>
-
 #include "nn/initialise.h"
 #include "stage/training_job.h"
 
@@ -97,38 +95,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
-/* An option that would change nothing is a mistake that the user should hear of. */
-static enum dpf_status refuse_idle(struct dpf_stage *s, struct dpf_error *e)
-{
-    bool constant = strcmp(job.schedule, "constant") == 0;
-    const struct {
-        const char *name, *needs;
-        bool idle;
-    } options_if[] = {
-        {"init", "weights that are drawn", job.weights || job.model},
-        {"momentum", "--optimiser momentum", strcmp(job.optimiser_kind, "momentum") != 0},
-        {"final-rate", "--schedule linear or cosine", constant},
-        {"schedule-epochs", "--schedule linear or cosine", constant},
-        {"checkpoint-seconds", "--checkpoint", !job.checkpoint},
-    };
-    for (size_t i = 0; i < sizeof options_if / sizeof *options_if; i++)
-        if (options_if[i].idle && dpf_option_given(&s->parsed, options_if[i].name))
-            return dpf_fail(e, DPF_USAGE, "option '--%s' needs %s", options_if[i].name,
-                            options_if[i].needs);
-    return DPF_OK;
-}
-
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    if (!job.arch == !job.model)
-        return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
-    if (dpf_option_given(&s->parsed, "clip") && job.clip_l2 == 0)
-        return dpf_fail(e, DPF_USAGE, "option '--clip' needs '--clip-l2'");
-    if (job.patience && job.validation == 0)
-        return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
-    if (job.weights && job.model)
-        return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
-    enum dpf_status status = refuse_idle(s, e);
+    enum dpf_status status = dpf_training_job_check(&job, s, e);
     return status == DPF_OK && job.arch
                ? dpf_model_from_option(&job.start.model, job.arch, e)
                : status;

@@ -278,3 +278,10 @@ void dpf_moments_release(struct dpf_moments *m)
     free(m->square);
     *m = (struct dpf_moments){0};
 }
+
+enum dpf_status dpf_scale_from_fit(struct dpf_scale *s, const struct dpf_moments *m,
+                                   bool unit, bool both_signs, struct dpf_error *e)
+{
+    return unit ? dpf_scale_from_bounds(s, m->lo, m->hi, m->features, both_signs, e)
+                : dpf_scale_from_moments(s, m->mean, m->square, m->features, e);
+}

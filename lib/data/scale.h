@@ -63,5 +63,9 @@ enum dpf_status dpf_moments_add(struct dpf_moments *m, const struct dpf_tensor *
 /* Turn `square` into deviations. */
 void dpf_moments_finish(struct dpf_moments *m);
 void dpf_moments_release(struct dpf_moments *m);
+/* The scale that finished moments make: their extremes onto [0, 1] (or [-1, 1]) if
+ * `unit`, else mean 0 and deviation 1. */
+enum dpf_status dpf_scale_from_fit(struct dpf_scale *s, const struct dpf_moments *m,
+                                   bool unit, bool both_signs, struct dpf_error *e);
 
 #endif

@@ -32,6 +32,42 @@ const struct dpf_kernels *dpf_backend_of(const char *word)
     return strcmp(word, "ref") == 0 ? &dpf_kernels_ref : dpf_kernels_cpu();
 }
 
+/* An option that would change nothing is a mistake that the user should hear of. */
+static enum dpf_status refuse_idle(const struct dpf_training_job *j,
+                                   const struct dpf_stage *s, struct dpf_error *e)
+{
+    bool constant = strcmp(j->schedule, "constant") == 0;
+    const struct {
+        const char *name, *needs;
+        bool idle;
+    } options_if[] = {
+        {"init", "weights that are drawn", j->weights || j->model},
+        {"momentum", "--optimiser momentum", strcmp(j->optimiser_kind, "momentum") != 0},
+        {"final-rate", "--schedule linear or cosine", constant},
+        {"schedule-epochs", "--schedule linear or cosine", constant},
+        {"checkpoint-seconds", "--checkpoint", !j->checkpoint},
+    };
+    for (size_t i = 0; i < sizeof options_if / sizeof *options_if; i++)
+        if (options_if[i].idle && dpf_option_given(&s->parsed, options_if[i].name))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' needs %s", options_if[i].name,
+                            options_if[i].needs);
+    return DPF_OK;
+}
+
+enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
+                                       const struct dpf_stage *s, struct dpf_error *e)
+{
+    if (!j->arch == !j->model)
+        return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
+    if (dpf_option_given(&s->parsed, "clip") && j->clip_l2 == 0)
+        return dpf_fail(e, DPF_USAGE, "option '--clip' needs '--clip-l2'");
+    if (j->patience && j->validation == 0)
+        return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
+    if (j->weights && j->model)
+        return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
+    return refuse_idle(j, s, e);
+}
+
 /* A file that will be written after hours of work is opened first, for trial. */
 static enum dpf_status check_files(const struct dpf_training_job *j, struct dpf_error *e)
 {

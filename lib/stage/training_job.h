@@ -32,6 +32,9 @@ struct dpf_training_job {
     struct dpf_training training;
 };
 
+/* Do the options go together? DPF_USAGE names the one that does not. */
+enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
+                                       const struct dpf_stage *s, struct dpf_error *e);
 /* Read the model to start from, and check the stream's fields against the network. */
 enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e);

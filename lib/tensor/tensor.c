@@ -203,3 +203,16 @@ enum dpf_status dpf_tensor_to_f32(const struct dpf_tensor *from, struct dpf_tens
     }
     return DPF_OK;
 }
+
+enum dpf_status dpf_tensor_make_f32(struct dpf_tensor *t, struct dpf_error *e)
+{
+    struct dpf_tensor real;
+    if (t->dtype == DPF_F32)
+        return DPF_OK;
+    enum dpf_status status = dpf_tensor_to_f32(t, &real, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_tensor_release(t);
+    *t = real;
+    return DPF_OK;
+}

@@ -77,5 +77,7 @@ bool dpf_tensor_equal(const struct dpf_tensor *a, const struct dpf_tensor *b);
 /* A new f32 tensor with the values of any other dtype. */
 enum dpf_status dpf_tensor_to_f32(const struct dpf_tensor *from, struct dpf_tensor *to,
                                   struct dpf_error *e);
+/* The same in its own place; an f32 tensor is left as it is. */
+enum dpf_status dpf_tensor_make_f32(struct dpf_tensor *t, struct dpf_error *e);
 
 #endif

@@ -47,7 +47,8 @@ Q := $(if $(V),,@)
 BUILD_NEEDS := msgpack.h:libmsgpack-c-dev,libmsgpack-dev xxhash.h:libxxhash-dev \
     sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
     nifti/znzlib.h:libnifti-dev png.h:libpng-dev \
-    oneapi/dnnl/dnnl.h:libdnnl-dev cblas.h:libopenblas-dev
+    oneapi/dnnl/dnnl.h:libdnnl-dev -lopenblas:libopenblas-dev lapacke.h:liblapacke-dev \
+    fftw3.h:libfftw3-dev mpfr.h:libmpfr-dev
 CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev pgrep:procps xxh128sum:xxhash
 MPI_NEEDS   := mpirun:openmpi-bin mpicc:libopenmpi-dev
 FUZZ_NEEDS  := clang:clang libfuzzer:libclang-rt-14-dev,libclang-rt-19-dev
@@ -74,7 +75,7 @@ endif
 AVX2_FLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 MSGPACK_LIB = $(if $(wildcard /usr/lib/*/libmsgpack-c.so),-lmsgpack-c,-lmsgpackc)
 LIBS = $(MSGPACK_LIB) -lxxhash -lsodium -lzmq -lz -llzma -lniftiio -lznz -lpng -lpthread \
-    -ldnnl -lopenblas -lgomp -ldl -lm
+    -ldnnl -llapacke -lopenblas -lfftw3 -lmpfr -lgmp -lgomp -ldl -lm
 LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
 
 # --------------------------------------------------------------------------- files

@@ -8,6 +8,9 @@
 
 #include "base/banned.h"
 
+/* Another package's cblas.h may be the one that is found; it lacks OpenBLAS's own. */
+extern void openblas_set_num_threads(int threads);
+
 static void cpu_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                      double alpha, const float *a, const float *b, double beta, float *c)
 {

@@ -123,7 +123,8 @@ $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
 # Kernels may reorder sums and fuse products; NaN and infinity stay what they are.
 $(BUILD)/obj/lib/kernels/cpu/%.o: ALL_CFLAGS += -ffp-contract=fast -fno-math-errno \
     -fno-trapping-math -fno-signed-zeros -fassociative-math
-$(BUILD)/obj/lib/random/normal.o: ALL_CFLAGS += -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/lib/random/normal.o $(BUILD)/obj/lib/random/noise.o: \
+    ALL_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/obj/lib/kernels/cpu/layers_avx2.o: ALL_CFLAGS += $(AVX2_FLAGS)
 
 $(BUILD)/obj/%.o: %.c

@@ -66,6 +66,8 @@ static const struct dpf_option options[] = {
         "clip", &job.clip, dpf_clip_words, "RULE",
         "the whole gradient (flat), each of L layers' (the whole is then C sqrt L), or "
         "scaled (automatic)"),
+    DPF_OPT_REAL("noise-multiplier", &job.noise_multiplier, "S", 1e-6, 1e6,
+                 "Gaussian noise on each lot's sum, in units of its sensitivity"),
     DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/signals.h"
 #include "nn/geometry.h"
+#include "privacy/grid.h"
 
 #include "base/banned.h"
 
@@ -111,6 +112,9 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
                                                      .clipping = setup->clipping,
                                                      .every_value = setup->every_value},
                          e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_random_init(&w->random, e);
     if (status != DPF_OK)
         return status;
     w->x = dpf_alloc_aligned((size_t)g->microbatch * row);
@@ -317,11 +321,43 @@ enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot 
 
 /* --------------------------------------------------------------------------- updates */
 
+enum { BLOCK = 1024 }; /* of parameters: stays in a cache on the way */
+
 struct update {
     const struct dpf_optimiser *optimiser;
-    const float *noise;
+    const struct dpf_lot_noise *noise;
     float scale;
 };
+
+/* Which stream a block's noise comes from: the worker's own, or one that a seed names and
+ * that is the same for any number of workers. */
+static struct dpf_random *noise_stream(struct dpf_worker *w, const struct dpf_lot_noise *n,
+                                       size_t from, struct dpf_random *seeded)
+{
+    size_t blocks = w->engine->model->span / BLOCK + 1;
+    if (!n->insecure)
+        return &w->random;
+    dpf_random_init_insecure(seeded, "noise", n->seed, n->step * blocks + from / BLOCK);
+    return seeded;
+}
+
+/* parts[0], plus the other parts, plus noise: all on the grid. */
+static void add_private(struct dpf_worker *w, const struct dpf_lot_noise *n, size_t from,
+                        size_t count, float *const *parts, int part_count)
+{
+    double per_step = 1 / n->mechanism->step;
+    int64_t sums[BLOCK];
+    double exact[BLOCK] = {0};
+    struct dpf_random seeded;
+    for (int i = 0; i < part_count; i++)
+        for (size_t j = 0; j < count; j++)
+            exact[j] += dpf_grid_nearest((double)parts[i][j], per_step);
+    for (size_t j = 0; j < count; j++)
+        sums[j] = (int64_t)exact[j];
+    dpf_gaussian_add(n->mechanism, noise_stream(w, n, from, &seeded), 1, sums, count);
+    for (size_t j = 0; j < count; j++)
+        parts[0][j] = (float)((double)sums[j] * n->mechanism->step);
+}
 
 /* 0 times what is not finite is not 0. A loop that becomes vector code. */
 static enum dpf_status check_finite(const float *x, size_t count, struct dpf_error *e)
@@ -335,61 +371,68 @@ static enum dpf_status check_finite(const float *x, size_t count, struct dpf_err
                           "a parameter is not a finite number: try a lower '--rate'");
 }
 
-/* One worker's part of the vector: add up all workers' sums, step, clear. Small blocks
- * stay in a cache on the way. */
+/* parts[0] becomes the sum of all, with noise if there is to be some. */
+static void add_parts(struct dpf_worker *w, const struct update *u, size_t from,
+                      size_t count, float *const *parts, int part_count)
+{
+    if (u->noise) {
+        add_private(w, u->noise, from, count, parts, part_count);
+        return;
+    }
+    for (int i = 1; i < part_count; i++)
+        for (size_t j = 0; j < count; j++)
+            parts[0][j] += parts[i][j];
+}
+
+/* One worker's share of the vector: add up all workers' sums, step, clear. */
 static void update_job(struct dpf_worker *w, void *context)
 {
-    enum { BLOCK = 4096 };
     const struct update *u = context;
     struct dpf_engine *g = w->engine;
-    size_t share = (g->model->span / (size_t)g->threads + 15) / 16 * 16;
-    size_t from = (size_t)w->number * share, to = from + share;
-    if (to > g->model->span || w->number == g->threads - 1)
-        to = g->model->span;
+    size_t span = g->model->span, threads = (size_t)g->threads;
+    size_t share = (span / threads + BLOCK) / BLOCK * BLOCK;
+    size_t from = (size_t)w->number * share, to = from + share < span ? from + share : span;
     for (; from < to; from += BLOCK) {
         size_t count = to - from < BLOCK ? to - from : BLOCK;
-        float *sum = g->workers[0].net.gradients + from;
-        for (int i = 1; i < g->threads; i++) {
-            float *other = g->workers[i].net.gradients + from;
-            for (size_t j = 0; j < count; j++)
-                sum[j] += other[j];
-            memset(other, 0, count * sizeof *other);
-        }
-        for (size_t j = 0; u->noise && j < count; j++)
-            sum[j] += u->noise[from + j];
+        float *parts[1024]; /* --threads is at most that */
+        for (size_t i = 0; i < threads; i++)
+            parts[i] = g->workers[i].net.gradients + from;
+        add_parts(w, u, from, count, parts, g->threads);
         for (size_t j = 0; j < count; j++)
-            sum[j] *= u->scale;
-        dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, sum);
-        memset(sum, 0, count * sizeof *sum);
+            parts[0][j] *= u->scale;
+        dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, parts[0]);
+        for (size_t i = 0; i < threads; i++)
+            memset(parts[i], 0, count * sizeof *parts[i]);
         if (w->error.status == DPF_OK)
             w->error.status = check_finite(g->parameters + from, count, &w->error);
     }
 }
 
-/* A device's parameters go through the host; its one network has all of the sums. */
+/* A device's parameters and sums go through the host. */
 static enum dpf_status update_through_host(struct dpf_engine *g, struct update *u,
                                            struct dpf_error *e)
 {
-    size_t span = g->model->span;
-    float *host = dpf_calloc(2 * span + 1, sizeof *host), *sum = host + span;
+    size_t span = g->model->span, threads = (size_t)g->threads;
+    float *host = dpf_calloc((threads + 1) * span + 1, sizeof *host);
+    float *sums = host ? host + span : NULL;
     if (!host)
         return dpf_fail_memory(e);
     dpf_engine_get(g, host);
-    for (int i = 0; i < g->threads; i++) {
-        float *part = dpf_calloc(span + 1, sizeof *part);
-        if (!part) {
-            free(host);
-            return dpf_fail_memory(e);
-        }
-        g->kernels->get(part, g->workers[i].net.gradients, span * sizeof *part);
-        for (size_t j = 0; j < span; j++)
-            sum[j] += part[j];
-        free(part);
+    for (size_t i = 0; i < threads; i++) {
+        g->kernels->get(sums + i * span, g->workers[i].net.gradients,
+                        span * sizeof *sums);
         dpf_network_zero_gradients(&g->workers[i].net);
     }
+    for (size_t from = 0; from < span; from += BLOCK) {
+        size_t count = span - from < BLOCK ? span - from : BLOCK;
+        float *parts[1024];
+        for (size_t i = 0; i < threads; i++)
+            parts[i] = sums + i * span + from;
+        add_parts(&g->workers[0], u, from, count, parts, g->threads);
+    }
     for (size_t j = 0; j < span; j++)
-        sum[j] = (sum[j] + (u->noise ? u->noise[j] : 0)) * u->scale;
-    dpf_optimiser_update(u->optimiser, 0, span, host, sum);
+        sums[j] *= u->scale;
+    dpf_optimiser_update(u->optimiser, 0, span, host, sums);
     dpf_engine_put(g, host);
     enum dpf_status status = check_finite(host, span, e);
     free(host);
@@ -397,7 +440,8 @@ static enum dpf_status update_through_host(struct dpf_engine *g, struct update *
 }
 
 enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
-                                  double divisor, const float *noise, struct dpf_error *e)
+                                  double divisor, const struct dpf_lot_noise *noise,
+                                  struct dpf_error *e)
 {
     struct update u = {o, noise, (float)(1 / divisor)};
     dpf_optimiser_begin(o);

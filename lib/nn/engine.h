@@ -11,6 +11,7 @@
 #include "nn/dataset.h"
 #include "nn/network.h"
 #include "nn/optimiser.h"
+#include "privacy/gaussian.h"
 
 struct dpf_engine;
 
@@ -24,6 +25,7 @@ struct dpf_worker {
     float *output, *d; /* its outputs and their gradients, channels last */
     double loss;
     int64_t correct, clipped;
+    struct dpf_random random; /* of its part of the noise */
     struct dpf_error error;
 };
 
@@ -82,10 +84,19 @@ struct dpf_lot_result {
 /* Add the lot's (clipped) gradients to the workers' sums. */
 enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
                                      struct dpf_lot_result *result, struct dpf_error *e);
+/* Noise on the sums of a lot. Each worker's sum is a part in the sense of
+ * privacy/gaussian.h: rounded to the grid, then added as an integer, so that neither the
+ * order of workers nor the gaps between floats shape the result. */
+struct dpf_lot_noise {
+    const struct dpf_gaussian *mechanism; /* made for span values in `threads` parts */
+    bool insecure;                        /* draw from a seed: no protection */
+    uint64_t seed, step;
+};
+
 /* One step of the optimiser with the sums divided by `divisor`; the sums are cleared.
- * `noise`, if not NULL, is added to the sums first: [model->span], host memory. */
+ * `noise`, if not NULL, is added to the sums first. */
 enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
-                                  double divisor, const float *noise,
+                                  double divisor, const struct dpf_lot_noise *noise,
                                   struct dpf_error *e);
 /* What the network makes of the lot's examples, without learning. Each may be NULL: a
  * node's values, channels first, into host memory; each example's loss; their totals (the

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "random/bernoulli.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -44,7 +45,18 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
     if (plan->validation > 0 && t->held_count < 1)
         return dpf_fail(e, DPF_USAGE, "of %lld examples, none is left for validation",
                         (long long)rows);
-    t->steps_per_epoch = (t->train_count + plan->lot - 1) / plan->lot;
+    t->population = plan->noise.population ? plan->noise.population : t->train_count;
+    t->steps_per_epoch = (t->population + plan->lot - 1) / plan->lot;
+    if (plan->sampling != DPF_SAMPLE_POISSON && t->population != t->train_count)
+        return dpf_fail(e, DPF_USAGE, "another population needs Poisson lots");
+    if (plan->noise.multiplier > 0 &&
+        (t->held_count || plan->patience || plan->rule == DPF_CLIP_NONE))
+        return dpf_fail(e, DPF_PRIVACY,
+                        "noise needs clipped gradients and no validation: what is held "
+                        "back would be used without a mechanism");
+    enum dpf_status status = dpf_random_init(&t->random, e);
+    if (status != DPF_OK)
+        return status;
     uint32_t *all = dpf_calloc((size_t)rows, sizeof *all);
     t->order = dpf_calloc((size_t)t->train_count, sizeof *t->order);
     t->lot = dpf_calloc((size_t)t->train_count, sizeof *t->lot);
@@ -70,15 +82,98 @@ void dpf_training_release(struct dpf_training *t)
     free(t->best);
     free(t->history);
     free(t->losses);
+    dpf_random_release(&t->random);
     *t = (struct dpf_training){0};
 }
 
 bool dpf_training_done(const struct dpf_training *t)
 {
-    return t->stopped || t->epoch >= t->plan.epochs;
+    bool spent = t->plan.noise.max_steps &&
+                 t->optimiser->step >= (uint64_t)t->plan.noise.max_steps;
+    return t->stopped || spent || t->epoch >= t->plan.epochs;
+}
+
+/* ----------------------------------------------------------------------------- noise */
+
+/* From `first` in epoch 0 to `last` in the last one. */
+static double between(double first, double last, int64_t epoch, int64_t epochs)
+{
+    double share = epochs > 1 ? (double)epoch / (double)(epochs - 1) : 0;
+    return first + (last - first) * share;
+}
+
+double dpf_training_multiplier(const struct dpf_training_plan *plan, int64_t epoch)
+{
+    const struct dpf_noise_plan *n = &plan->noise;
+    return n->final_multiplier > 0
+               ? between(n->multiplier, n->final_multiplier, epoch, plan->epochs)
+               : n->multiplier;
+}
+
+double dpf_training_clip(const struct dpf_training_plan *plan, int64_t epoch)
+{
+    return plan->noise.final_clip_l2 > 0
+               ? between(plan->clip_l2, plan->noise.final_clip_l2, epoch, plan->epochs)
+               : plan->clip_l2;
+}
+
+int64_t dpf_training_steps_of(const struct dpf_training *t, int64_t epoch)
+{
+    return epoch < t->epoch ? t->steps_per_epoch : epoch == t->epoch ? t->step : 0;
+}
+
+double dpf_training_sampling_rate(const struct dpf_training *t)
+{
+    return fmin((double)t->plan.lot / (double)t->population, 1);
+}
+
+double dpf_training_rounding_margin(int64_t lot)
+{
+    return 0x1p-10 + (double)lot * 0x1p-21;
+}
+
+static enum dpf_status prepare_noise(struct dpf_training *t, struct dpf_error *e)
+{
+    if (t->plan.noise.multiplier == 0 || t->mechanism_epoch == t->epoch + 1)
+        return DPF_OK;
+    size_t layers = 0;
+    for (size_t i = 0; i < t->engine->model->count; i++)
+        layers += t->engine->model->nodes[i].parameter_count > 0;
+    double clip = dpf_training_clip(&t->plan, t->epoch) *
+                  (t->plan.rule == DPF_CLIP_LAYER ? sqrt((double)layers) : 1);
+    struct dpf_gaussian_query query = {
+        .sensitivity_l2 = clip * (1 + dpf_training_rounding_margin(t->plan.lot)),
+        .values = t->engine->model->span,
+        .parts = (unsigned)t->engine->threads};
+    t->mechanism_epoch = t->epoch + 1;
+    return dpf_gaussian_init(&t->mechanism, &query,
+                             dpf_training_multiplier(&t->plan, t->epoch), e);
 }
 
 /* ------------------------------------------------------------------------------ lots */
+
+/* Each example with probability q exactly, independently. With noise the draws are the
+ * operating system's: the guarantee counts on nobody knowing who was in a lot. */
+static int64_t poisson_lot(struct dpf_training *t, const uint32_t **rows)
+{
+    enum { WORDS = 64 };
+    const struct dpf_noise_plan *n = &t->plan.noise;
+    bool secure = n->multiplier > 0 && !n->insecure;
+    struct dpf_random seeded, *r = secure ? &t->random : &seeded;
+    double q = dpf_training_sampling_rate(t);
+    uint64_t chosen[WORDS];
+    int64_t count = 0;
+    if (!secure)
+        dpf_random_init_insecure(&seeded, "lot", t->plan.seed, t->optimiser->step);
+    for (int64_t i = 0; i < t->train_count; i++) {
+        if (i % (64 * WORDS) == 0)
+            dpf_bernoulli_words(r, q, chosen, WORDS);
+        if (chosen[i / 64 % WORDS] >> (i % 64) & 1)
+            t->lot[count++] = t->train[i];
+    }
+    *rows = t->lot;
+    return count;
+}
 
 /* The rows of the step that comes next. */
 static int64_t choose_lot(struct dpf_training *t, const uint32_t **rows)
@@ -95,15 +190,7 @@ static int64_t choose_lot(struct dpf_training *t, const uint32_t **rows)
         *rows = t->order + first;
         return left < t->plan.lot ? left : t->plan.lot;
     }
-    struct dpf_seeded r;
-    double share = fmin((double)t->plan.lot / (double)t->train_count, 1);
-    int64_t count = 0;
-    dpf_seeded_init(&r, "lot", t->plan.seed, t->optimiser->step);
-    for (int64_t i = 0; i < t->train_count; i++)
-        if (dpf_seeded_unit(&r) < share)
-            t->lot[count++] = t->train[i];
-    *rows = t->lot;
-    return count;
+    return poisson_lot(t, rows);
 }
 
 static enum dpf_status validate(struct dpf_training *t, struct dpf_epoch_report *report,
@@ -166,7 +253,7 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
     struct dpf_lot lot = {.data = t->data,
                           .loss = t->plan.loss,
                           .rule = t->plan.rule,
-                          .clip_l2 = t->plan.clip_l2,
+                          .clip_l2 = dpf_training_clip(&t->plan, t->epoch),
                           .seed = t->plan.seed,
                           .step = t->optimiser->step};
     double began = dpf_clock_seconds();
@@ -176,18 +263,28 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
         return dpf_fail_memory(e);
     lot.count = choose_lot(t, &rows);
     lot.rows = rows;
-    enum dpf_status status = dpf_engine_gradients(t->engine, &lot, &result, e);
-    if (status == DPF_OK && !isfinite(result.loss))
+    enum dpf_status status = prepare_noise(t, e);
+    if (status == DPF_OK)
+        status = dpf_engine_gradients(t->engine, &lot, &result, e);
+    /* With noise, a loss without bounds is an example's own affair: its gradient was left
+     * out, and to stop here would tell of it. */
+    bool noisy = t->plan.noise.multiplier > 0;
+    if (status == DPF_OK && !noisy && !isfinite(result.loss))
         status =
             dpf_fail(e, DPF_SYSTEM,
                      "the loss is not a finite number: try a lower '--rate', or look "
                      "for values that are not finite");
     /* A Poisson lot is divided by its expected size: the real one is private. */
-    int64_t expected = t->plan.lot < t->train_count ? t->plan.lot : t->train_count;
+    int64_t expected = t->plan.lot < t->population ? t->plan.lot : t->population;
     double divisor =
         (double)(t->plan.sampling == DPF_SAMPLE_POISSON ? expected : lot.count);
+    struct dpf_lot_noise noise = {.mechanism = &t->mechanism,
+                                  .insecure = t->plan.noise.insecure,
+                                  .seed = t->plan.seed,
+                                  .step = t->optimiser->step};
     if (status == DPF_OK)
-        status = dpf_engine_update(t->engine, t->optimiser, divisor, NULL, e);
+        status = dpf_engine_update(t->engine, t->optimiser, divisor,
+                                   noisy ? &noise : NULL, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, status, "step %lld of epoch %lld",
                                 (long long)t->step + 1, (long long)t->epoch + 1);

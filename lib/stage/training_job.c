@@ -162,7 +162,12 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
         .clip_l2 = j->clip_l2,
         .seed = seed,
         .validation = j->validation,
-        .patience = j->patience};
+        .patience = j->patience,
+        .noise = {.multiplier = j->noise_multiplier,
+                  .final_multiplier = j->final_noise_multiplier,
+                  .final_clip_l2 = j->final_clip_l2,
+                  .population = j->population,
+                  .insecure = j->seed >= 0}};
     enum dpf_status status = dpf_engine_init(&j->engine, &setup, e);
     if (status == DPF_OK)
         status = first_weights(j, s, seed, e);

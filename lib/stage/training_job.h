@@ -22,6 +22,8 @@ struct dpf_training_job {
     const char *arch, *model, *weights, *export_file, *x, *y, *loss, *optimiser_kind;
     const char *init, *schedule, *sampling, *clip, *backend, *checkpoint, *curve;
     double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
+    double noise_multiplier, final_noise_multiplier, final_clip_l2, target_epsilon, delta;
+    int64_t population;
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
     /* what it takes */
     struct dpf_model_stream start; /* the network, and the weights if there are some */

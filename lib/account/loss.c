@@ -1,0 +1,263 @@
+#include "account/loss.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+#include "base/banned.h"
+
+enum dpf_status dpf_spending_check(const struct dpf_spending *s, struct dpf_error *e)
+{
+    static const char *const names[] = {"noise multiplier", "Laplace scale", "epsilon",
+                                        "epsilon"};
+    if (!(s->parameter >= 1e-4) || !(s->parameter <= 1e9))
+        return dpf_fail(e, DPF_USAGE, "the %s is between 0.0001 and 1e9, not '%g'",
+                        names[s->kind], s->parameter);
+    if (!(s->rate > 0) || !(s->rate <= 1))
+        return dpf_fail(e, DPF_USAGE, "a sampling rate is above 0 and at most 1, not '%g'",
+                        s->rate);
+    if (s->count < 1 || s->count > (uint64_t)1e12)
+        return dpf_fail(e, DPF_USAGE, "a mechanism is used 1 to 1e12 times, not '%llu'",
+                        (unsigned long long)s->count);
+    if (s->kind == DPF_SPEND_RESPONSE && s->choices < 2)
+        return dpf_fail(e, DPF_USAGE, "randomised response has at least 2 answers");
+    return DPF_OK;
+}
+
+/* ------------------------------------------------------------------------- base pairs */
+
+/* The largest loss of the pair without sampling; infinity for a Gaussian. */
+static double base_top(const struct dpf_spending *s)
+{
+    return s->kind == DPF_SPEND_GAUSSIAN  ? INFINITY
+           : s->kind == DPF_SPEND_LAPLACE ? 1 / s->parameter
+                                          : s->parameter;
+}
+
+double dpf_spending_pure_epsilon(const struct dpf_spending *s)
+{
+    double top = base_top(s);
+    /* a sampled mechanism's loss is largest when the record is removed */
+    return top > 700 ? top : log1p(s->rate * expm1(top)) * (1 + 1e-14);
+}
+
+double dpf_spending_scale(const struct dpf_spending *s)
+{
+    double top = s->kind == DPF_SPEND_GAUSSIAN ? 1 / s->parameter : base_top(s);
+    return s->rate * fmin(top, 1) + (s->rate == 1 ? top : 0);
+}
+
+/* Phi between two points, in units of the deviation, on the side where it is small. */
+static double normal_mass(double from, double to)
+{
+    if (from > 0)
+        return 0.5 * (erfc(from * M_SQRT1_2) - erfc(to * M_SQRT1_2));
+    return 0.5 * (erfc(-to * M_SQRT1_2) - erfc(-from * M_SQRT1_2));
+}
+
+/* Lap(0, b) between two points. */
+static double laplace_mass(double from, double to, double b)
+{
+    if (from >= 0)
+        return 0.5 * exp(-from / b) * -expm1(-(to - from) / b);
+    if (to <= 0)
+        return 0.5 * exp(to / b) * -expm1(-(to - from) / b);
+    return 1 - 0.5 * exp(from / b) - 0.5 * exp(-to / b);
+}
+
+/* The masses of P1 and Q where the loss of the pair without sampling lies in (from, to].
+ */
+static void base_masses(const struct dpf_spending *s, double from, double to, double *p,
+                        double *q)
+{
+    double c = s->parameter;
+    if (s->kind == DPF_SPEND_GAUSSIAN) { /* loss (2x - 1) / 2s^2 at x */
+        double a = c * from + 0.5 / c, b = c * to + 0.5 / c;
+        *q = normal_mass(a, b);
+        *p = normal_mass(a - 1 / c, b - 1 / c);
+        return;
+    }
+    *p = *q = 0;
+    double top = base_top(s);
+    if (s->kind == DPF_SPEND_LAPLACE) { /* (2x - 1) / b for x in (0, 1), atoms outside */
+        double x0 = fmax((from * c + 1) / 2, 0), x1 = fmin((to * c + 1) / 2, 1);
+        if (x1 > x0) {
+            *q = laplace_mass(x0, x1, c);
+            *p = laplace_mass(x0 - 1, x1 - 1, c);
+        }
+        if (from < -top && -top <= to) {
+            *q += 0.5;
+            *p += 0.5 * exp(-top);
+        }
+        if (from < top && top <= to) {
+            *q += 0.5 * exp(-top);
+            *p += 0.5;
+        }
+        return;
+    }
+    double answers = s->kind == DPF_SPEND_PURE ? 2 : (double)s->choices;
+    double low = 1 / (1 + (answers - 1) * exp(-top)), truth = low; /* e^e / (e^e + M-1) */
+    low = exp(-top) * truth;
+    if (from < top && top <= to)
+        *p += truth, *q += low;
+    if (from < -top && -top <= to)
+        *p += low, *q += truth;
+    if (from < 0 && 0 <= to)
+        *p += (answers - 2) * low, *q += (answers - 2) * low;
+}
+
+/* ------------------------------------------------------------------------------ buckets */
+
+/* The loss without sampling that sampling turns into `loss`: ln(1 - q + q e^v) = loss. */
+static double unsampled(double loss, double rate)
+{
+    if (rate == 1)
+        return loss;
+    if (loss > 30) /* e^loss - (1 - q) = e^loss (1 - (1-q) e^-loss) */
+        return loss + log1p(-(1 - rate) * exp(-loss)) - log(rate);
+    double excess = (expm1(loss) + rate) / rate; /* of e^v */
+    return excess > 0 ? log(excess) : -INFINITY;
+}
+
+static double sampled(double v, double rate)
+{
+    return v > 30 ? v + log(rate + (1 - rate) * exp(-v)) : log1p(rate * expm1(v));
+}
+
+static bool add_mass(struct dpf_loss *l, size_t *capacity, int64_t index, double p,
+                     double q)
+{
+    if (l->count && l->points[l->count - 1].index == index) {
+        l->points[l->count - 1].p += p;
+        l->points[l->count - 1].q += q;
+        return true;
+    }
+    if (!dpf_grow(&l->points, capacity, l->count + 1, sizeof *l->points))
+        return false;
+    l->points[l->count++] = (struct dpf_loss_point){index, p, q};
+    return true;
+}
+
+/* What lies in (from, to] steps goes to the two ends, keeping both masses. */
+static bool add_bucket(struct dpf_loss *l, size_t *capacity, const struct dpf_spending *s,
+                       int64_t from, int64_t to)
+{
+    double lo = (double)from * l->step, width = (double)(to - from) * l->step, p, q;
+    base_masses(s, unsampled(lo, s->rate), unsampled(lo + width, s->rate), &p, &q);
+    p = s->rate * p + (1 - s->rate) * q;
+    /* up e^-hi + down e^-lo = q and up + down = p; a little too much goes up */
+    double up = (p - exp(lo) * q) / -expm1(-width) + 1e-15 * p;
+    up = up < 0 ? 0 : up > p ? p : up;
+    return add_mass(l, capacity, from, p - up, (p - up) * exp(-lo)) &&
+           add_mass(l, capacity, to, up, up * exp(-lo - width));
+}
+
+/* How wide the bucket from `index` up (or down) may be, in steps. */
+static int64_t width_at(int64_t index, double centre, double step)
+{
+    double distance = fabs((double)index - centre / step) / 100;
+    return distance < 1 ? 1 : (int64_t)distance;
+}
+
+/* Where to stop: beyond, both P and Q have less than the tail. */
+static void ends(const struct dpf_spending *s, double tail, double *lo, double *hi)
+{
+    double top = base_top(s);
+    if (s->kind == DPF_SPEND_GAUSSIAN) {
+        double z = sqrt(-2 * log(tail)); /* Phi(-z) < tail */
+        double sigma = s->parameter;
+        *hi = sampled((z + 0.5 / sigma) / sigma, s->rate);
+        *lo = -(z + 0.5 / sigma) / sigma;
+    } else {
+        *hi = sampled(top, s->rate);
+        *lo = -top;
+    }
+    *lo = s->rate == 1 ? *lo : fmax(sampled(*lo, s->rate), log1p(-s->rate));
+}
+
+enum dpf_status dpf_loss_init(struct dpf_loss *l, const struct dpf_spending *s,
+                              double step, double centre, double tail,
+                              struct dpf_error *e)
+{
+    double lo, hi;
+    size_t capacity = 0;
+    *l = (struct dpf_loss){.step = step};
+    ends(s, tail, &lo, &hi);
+    if (hi > DPF_LOSS_LIMIT || lo < -DPF_LOSS_LIMIT)
+        return dpf_fail(e, DPF_USAGE, "losses above %d are too large for this method",
+                        DPF_LOSS_LIMIT);
+    int64_t first = (int64_t)floor(lo / step) - 2, last = (int64_t)ceil(hi / step) + 2;
+    int64_t middle = (int64_t)floor(centre / step);
+    middle = middle < first ? first : middle > last ? last : middle;
+    /* From the middle down, so that widths grow outwards; then the list is turned. */
+    int64_t *cuts = NULL;
+    size_t cut_count = 0, cut_capacity = 0;
+    bool good = true;
+    for (int64_t at = middle; good; at -= width_at(at, centre, step)) {
+        good = dpf_grow(&cuts, &cut_capacity, cut_count + 1, sizeof *cuts);
+        if (good)
+            cuts[cut_count++] = at < first ? first : at;
+        if (at <= first)
+            break;
+    }
+    for (size_t i = cut_count; good && i-- > 1;)
+        good = add_bucket(l, &capacity, s, cuts[i], cuts[i - 1]);
+    for (int64_t at = middle; good && at < last;) {
+        int64_t to = at + width_at(at, centre, step);
+        to = to > last ? last : to;
+        good = add_bucket(l, &capacity, s, at, to);
+        at = to;
+    }
+    free(cuts);
+    if (!good) {
+        dpf_loss_release(l);
+        return dpf_fail_memory(e);
+    }
+    /* only a Gaussian has something beyond the grid */
+    l->p_infinite = l->q_infinite = s->kind == DPF_SPEND_GAUSSIAN ? tail : 0;
+    return DPF_OK;
+}
+
+void dpf_loss_release(struct dpf_loss *l)
+{
+    free(l->points);
+    *l = (struct dpf_loss){0};
+}
+
+void dpf_loss_reverse(struct dpf_loss *l)
+{
+    for (size_t i = 0, j = l->count; i < j; i++) {
+        struct dpf_loss_point a = l->points[i], b = l->points[--j];
+        l->points[i] = (struct dpf_loss_point){-b.index, b.q, b.p};
+        l->points[j] = (struct dpf_loss_point){-a.index, a.q, a.p};
+    }
+    double mass = l->p_infinite;
+    l->p_infinite = l->q_infinite;
+    l->q_infinite = mass;
+}
+
+double dpf_loss_log_moment(const struct dpf_loss *l, double tilt, double *mean,
+                           double *variance)
+{
+    double largest = -INFINITY, sum = 0, first = 0, second = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->points[i].p > 0)
+            largest = fmax(largest, log(l->points[i].p) +
+                                        tilt * (double)l->points[i].index * l->step);
+    for (size_t i = 0; i < l->count; i++) {
+        if (!(l->points[i].p > 0))
+            continue;
+        double loss = (double)l->points[i].index * l->step;
+        double w = exp(log(l->points[i].p) + tilt * loss - largest);
+        sum += w;
+        first += w * loss;
+        second += w * loss * loss;
+    }
+    first /= sum;
+    if (mean)
+        *mean = first;
+    if (variance)
+        *variance = fmax(second / sum - first * first, 0);
+    return largest + log(sum);
+}

@@ -1,0 +1,374 @@
+#include "account/pld.h"
+
+#include <complex.h>
+#include <fftw3.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/loss.h"
+#include "base/memory.h"
+
+#include "base/banned.h"
+
+/* The window reaches so many deviations of the tilted sum to either side. */
+static const double REACH = 9;
+enum { MIN_LOG2 = 12, MAX_LOG2 = 18 };
+
+/* What is asked: the epsilon for a delta, or the delta for an epsilon. */
+struct question {
+    bool for_epsilon;
+    double epsilon, delta;
+};
+
+struct sum {
+    const struct dpf_spending *list;
+    size_t count;
+    struct dpf_loss *losses;
+    double step, tail;
+};
+
+static void sum_release(struct sum *s)
+{
+    for (size_t i = 0; s->losses && i < s->count; i++)
+        dpf_loss_release(&s->losses[i]);
+    free(s->losses);
+    s->losses = NULL;
+}
+
+static enum dpf_status sum_init(struct sum *s, const struct dpf_spending *list,
+                                size_t count, double step, const double *centres,
+                                double tail, bool reversed, struct dpf_error *e)
+{
+    *s = (struct sum){.list = list, .count = count, .step = step, .tail = tail};
+    s->losses = dpf_calloc(count + 1, sizeof *s->losses);
+    enum dpf_status status = s->losses ? DPF_OK : dpf_fail_memory(e);
+    for (size_t i = 0; status == DPF_OK && i < count; i++) {
+        double centre = centres ? (reversed ? -centres[i] : centres[i]) : 0;
+        status = dpf_loss_init(&s->losses[i], &list[i], step, centre, tail, e);
+        if (status == DPF_OK && reversed)
+            dpf_loss_reverse(&s->losses[i]);
+    }
+    if (status != DPF_OK)
+        sum_release(s);
+    return status;
+}
+
+/* The log moment of the whole sum. */
+static double sum_moment(const struct sum *s, double tilt, double *mean, double *variance)
+{
+    double total = 0, all_mean = 0, all_variance = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        double m, v, n = (double)s->list[i].count;
+        total += n * dpf_loss_log_moment(&s->losses[i], tilt, &m, &v);
+        all_mean += n * m;
+        all_variance += n * v;
+    }
+    if (mean)
+        *mean = all_mean;
+    if (variance)
+        *variance = all_variance;
+    return total;
+}
+
+/* Delta that infinite losses take. */
+static double sum_infinite(const struct sum *s)
+{
+    double all = 0;
+    for (size_t i = 0; i < s->count; i++)
+        all += (double)s->list[i].count * s->losses[i].p_infinite;
+    return all;
+}
+
+/* ------------------------------------------------------------------------- the tilt */
+
+/* Chernoff: P(loss > epsilon) <= exp(moment - t epsilon). The tilt at which the bound is
+ * best puts the mean of the tilted sum at the epsilon in question. `place` rises with t:
+ * for an epsilon it is the tilted mean less epsilon, for a delta the exponent at that
+ * mean compared with ln delta. */
+static double place(const struct sum *s, const struct question *ask, double tilt)
+{
+    double mean, moment = sum_moment(s, tilt, &mean, NULL);
+    return ask->for_epsilon ? tilt * mean - moment + log(ask->delta)
+                            : mean - ask->epsilon;
+}
+
+static double choose_tilt(const struct sum *s, const struct question *ask)
+{
+    /* Beyond 40 / step even neighbouring grid points differ by e^40: nothing is gained. */
+    double lo = 0, hi = 1, most = 40 / s->step;
+    if (place(s, ask, 0) >= 0)
+        return 0;
+    while (hi < most && place(s, ask, hi) < 0) {
+        lo = hi;
+        hi *= 2;
+    }
+    for (int i = 0; i < 40 && hi - lo > 1e-3 * hi; i++) {
+        double middle = (lo + hi) / 2;
+        if (place(s, ask, middle) < 0)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    return hi;
+}
+
+/* The epsilon of Chernoff's bound at this tilt. */
+static double chernoff_epsilon(const struct sum *s, double tilt, double delta)
+{
+    double moment = sum_moment(s, tilt, NULL, NULL);
+    return tilt > 0 ? fmax((moment - log(delta)) / tilt, 0) : INFINITY;
+}
+
+/* A bound on the mass above `edge`. */
+static double mass_above(const struct sum *s, double tilt, double edge)
+{
+    double least = 1;
+    double from = tilt > 0 ? tilt : 0.1 / (fabs(edge) + 1e-3);
+    for (double t = from; t < 64 * from; t *= 1.4) {
+        double bound = exp(sum_moment(s, t, NULL, NULL) - t * edge);
+        if (bound > 2 * least)
+            break; /* convex: it only rises from here */
+        least = fmin(least, bound);
+    }
+    return least;
+}
+
+/* -------------------------------------------------------------------------- transform */
+
+/* The tilted sum on N points: out[j] is the mass at (start + j) steps. */
+struct window {
+    int64_t start;
+    size_t n;
+    double tilt, moment; /* mass = tilted mass * exp(moment - tilt * loss) */
+    double *mass;
+};
+
+static void place_loss(const struct dpf_loss *l, double tilt, size_t n, double *to)
+{
+    double moment = dpf_loss_log_moment(l, tilt, NULL, NULL);
+    memset(to, 0, n * sizeof *to);
+    for (size_t i = 0; i < l->count; i++) {
+        const struct dpf_loss_point *x = &l->points[i];
+        int64_t at = x->index % (int64_t)n;
+        if (x->p > 0)
+            to[at < 0 ? at + (int64_t)n : at] +=
+                exp(log(x->p) + tilt * (double)x->index * l->step - moment);
+    }
+}
+
+/* product *= one^power. A sum of many losses is smooth: all but a few of its frequencies
+ * are below e^-45 and count as nothing, without a logarithm. */
+static void multiply_power(const fftw_complex *one, double power, size_t n,
+                           fftw_complex *product)
+{
+    double negligible = exp(-90 / power);
+    for (size_t i = 0; i < n; i++) {
+        double re = creal(one[i]), im = cimag(one[i]), square = re * re + im * im;
+        if (square < negligible || product[i] == 0) {
+            product[i] = 0;
+            continue;
+        }
+        double angle = power * atan2(im, re);
+        product[i] *= exp(power / 2 * log(square)) * (cos(angle) + I * sin(angle));
+    }
+}
+
+static enum dpf_status convolve(const struct sum *s, struct window *w,
+                                struct dpf_error *e)
+{
+    size_t n = w->n, half = n / 2 + 1;
+    double *line = fftw_alloc_real(n);
+    fftw_complex *one = fftw_alloc_complex(half), *product = fftw_alloc_complex(half);
+    enum dpf_status status = line && one && product ? DPF_OK : dpf_fail_memory(e);
+    fftw_plan forward = NULL, back = NULL;
+    if (status == DPF_OK) {
+        forward = fftw_plan_dft_r2c_1d((int)n, line, one, FFTW_ESTIMATE);
+        back = fftw_plan_dft_c2r_1d((int)n, product, line, FFTW_ESTIMATE);
+        if (!forward || !back)
+            status = dpf_fail_memory(e);
+    }
+    for (size_t i = 0; status == DPF_OK && i < half; i++)
+        product[i] = 1.0 / (double)n;
+    for (size_t i = 0; status == DPF_OK && i < s->count; i++) {
+        place_loss(&s->losses[i], w->tilt, n, line);
+        fftw_execute(forward);
+        multiply_power(one, (double)s->list[i].count, half, product);
+    }
+    if (status == DPF_OK) {
+        fftw_execute(back);
+        int64_t shift = w->start % (int64_t)n;
+        shift = shift < 0 ? shift + (int64_t)n : shift;
+        for (size_t j = 0; j < n; j++)
+            w->mass[j] = fmax(line[(j + (size_t)shift) % n], 0);
+    }
+    if (forward)
+        fftw_destroy_plan(forward);
+    if (back)
+        fftw_destroy_plan(back);
+    fftw_free(line);
+    fftw_free(one);
+    fftw_free(product);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------ answer */
+
+/* From the top down: above = mass above, scaled = the same times e^(here - loss). Then
+ * delta(here) = above - scaled + more. */
+static double answer(const struct sum *s, const struct window *w,
+                     const struct question *ask, double more)
+{
+    double above = 0, scaled = 0, shrink = exp(-s->step);
+    for (size_t j = w->n; j-- > 0;) {
+        double here = (double)(w->start + (int64_t)j) * s->step;
+        double delta = above - scaled + more; /* at `here`, from losses above it */
+        double mass = w->mass[j] * exp(fmin(w->moment - w->tilt * here, 700));
+        if (ask->for_epsilon && delta > ask->delta) {
+            /* between here and the next point: above - e^(x - here) scaled + more */
+            double x = scaled > 0 ? log((above + more - ask->delta) / scaled) : 0;
+            return fmax(here + fmax(x, 0), 0);
+        }
+        if (!ask->for_epsilon && here <= ask->epsilon)
+            return above - scaled * exp(ask->epsilon - here) + more;
+        above += mass;
+        scaled = (scaled + mass) * shrink;
+    }
+    /* the window's lower end: an upper bound all the same */
+    return ask->for_epsilon ? fmax((double)w->start * s->step, 0) : 1;
+}
+
+/* One direction, on a grid that suits the question. */
+static enum dpf_status answer_direction(const struct sum *s, const struct question *ask,
+                                        double tilt, double *result, struct dpf_error *e)
+{
+    double mean, variance, moment = sum_moment(s, tilt, &mean, &variance);
+    double deviation = sqrt(variance) + s->step, reach = REACH * deviation;
+    if (!ask->for_epsilon) /* the epsilon asked for lies in the window */
+        reach = fmax(reach, fabs(mean - ask->epsilon) + deviation);
+    double target = ask->for_epsilon ? ask->delta : 1e-300;
+    size_t n = (size_t)1 << MIN_LOG2;
+    while (n < (size_t)1 << (MAX_LOG2 + 2) && (double)n * s->step < 2 * reach)
+        n *= 2;
+    double edge, beyond;
+    do {
+        edge = mean + ((double)n / 2 - 1) * s->step;
+        beyond = mass_above(s, tilt, edge);
+    } while (beyond > 1e-9 * target && n < (size_t)1 << MAX_LOG2 && (n *= 2));
+    struct window w = {.start = (int64_t)floor(mean / s->step) - (int64_t)(n / 2),
+                       .n = n,
+                       .tilt = tilt,
+                       .moment = moment,
+                       .mass = dpf_calloc(n, sizeof *w.mass)};
+    if (!w.mass)
+        return dpf_fail_memory(e);
+    enum dpf_status status = convolve(s, &w, e);
+    if (status == DPF_OK)
+        *result = answer(s, &w, ask, beyond + sum_infinite(s));
+    free(w.mass);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------- the grid */
+
+/* The step: so small that dividing buckets adds less than 1e-4 of the variance (it adds
+ * about step^2 / 6 a use), but not so small that the window needs too many points. */
+static enum dpf_status choose_grid(const struct dpf_spending *list, size_t count,
+                                   const struct question *ask, double tail, double *step,
+                                   double *centres, double *rough, struct dpf_error *e)
+{
+    struct sum s;
+    double finest = INFINITY, uses = 0, variance = 0;
+    for (size_t i = 0; i < count; i++) {
+        finest = fmin(finest, dpf_spending_scale(&list[i]) / 20);
+        uses += (double)list[i].count;
+    }
+    enum dpf_status status =
+        sum_init(&s, list, count, finest, NULL, tail, false, e);
+    if (status != DPF_OK)
+        return status;
+    double tilt = choose_tilt(&s, ask);
+    sum_moment(&s, tilt, NULL, &variance);
+    for (size_t i = 0; i < count; i++)
+        dpf_loss_log_moment(&s.losses[i], tilt, &centres[i], NULL);
+    if (rough)
+        *rough = chernoff_epsilon(&s, tilt, ask->delta);
+    double deviation = sqrt(variance);
+    double fine = deviation * sqrt(6e-4 / uses), few = deviation / 400;
+    double coarse = 2 * REACH * deviation / ldexp(1, MAX_LOG2);
+    *step = fmax(fmin(fine, few), coarse);
+    if (!(*step > 0)) /* all of the tilted mass on one point */
+        *step = finest;
+    sum_release(&s);
+    return DPF_OK;
+}
+
+static double smallest_tail(const struct dpf_spending *list, size_t count,
+                            const struct question *ask)
+{
+    double uses = 0;
+    for (size_t i = 0; i < count; i++)
+        uses += (double)list[i].count;
+    return fmax((ask->for_epsilon ? ask->delta : 1e-30) * 1e-9 / uses, 1e-290);
+}
+
+static enum dpf_status ask_all(const struct dpf_spending *list, size_t count,
+                               struct question *ask, double *result, struct dpf_error *e)
+{
+    double tail = smallest_tail(list, count, ask), step = 0;
+    double *centres = dpf_calloc(count + 1, sizeof *centres);
+    if (!centres)
+        return dpf_fail_memory(e);
+    enum dpf_status status =
+        choose_grid(list, count, ask, tail, &step, centres, NULL, e);
+    *result = 0;
+    bool sampled = false;
+    for (size_t i = 0; i < count; i++)
+        sampled = sampled || list[i].rate < 1;
+    /* without sampling every pair is its own reverse */
+    for (int reversed = 0; status == DPF_OK && reversed <= sampled; reversed++) {
+        struct sum s;
+        double one = 0;
+        status = sum_init(&s, list, count, step, centres, tail, reversed, e);
+        if (status != DPF_OK)
+            break;
+        status = answer_direction(&s, ask, choose_tilt(&s, ask), &one, e);
+        *result = fmax(*result, one);
+        sum_release(&s);
+    }
+    free(centres);
+    return status;
+}
+
+enum dpf_status dpf_pld_epsilon(const struct dpf_spending *list, size_t count,
+                                double delta, double *epsilon, struct dpf_error *e)
+{
+    struct question ask = {.for_epsilon = true, .delta = delta};
+    enum dpf_status status = ask_all(list, count, &ask, epsilon, e);
+    *epsilon *= 1 + 1e-9; /* rounding of logarithms and sums */
+    return status;
+}
+
+enum dpf_status dpf_pld_delta(const struct dpf_spending *list, size_t count,
+                              double epsilon, double *delta, struct dpf_error *e)
+{
+    struct question ask = {.epsilon = epsilon};
+    enum dpf_status status = ask_all(list, count, &ask, delta, e);
+    *delta = fmin(*delta * (1 + 1e-9), 1);
+    return status;
+}
+
+enum dpf_status dpf_pld_epsilon_roughly(const struct dpf_spending *list, size_t count,
+                                        double delta, double *epsilon,
+                                        struct dpf_error *e)
+{
+    struct question ask = {.for_epsilon = true, .delta = delta};
+    double *centres = dpf_calloc(count + 1, sizeof *centres), step;
+    if (!centres)
+        return dpf_fail_memory(e);
+    enum dpf_status status =
+        choose_grid(list, count, &ask, smallest_tail(list, count, &ask), &step, centres,
+                    epsilon, e);
+    free(centres);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* Values on a grid of a power of two.
+ *
+ * Noise on floating-point numbers leaks through their uneven gaps, and float sums depend
+ * on the order of their terms. Mechanisms here work on integers: a value is rounded to a
+ * multiple of a public step, sums and noise are integers, and only the released result
+ * becomes a real number again. Scaling by a power of two is exact. */
+#ifndef DPF_PRIVACY_GRID_H
+#define DPF_PRIVACY_GRID_H
+
+#include <math.h>
+#include <stdint.h>
+
+/* The largest power of two that is not above x > 0. */
+static inline double dpf_grid_floor_power(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    return ldexp(1, exponent - 1);
+}
+
+/* value / step, rounded to the nearest integer and held within +-2^60 (four of them can be
+ * added); what is no number becomes 0. */
+static inline int64_t dpf_grid_round(double value, double step)
+{
+    const double limit = 0x1p60;
+    double scaled = value / step;
+    if (isnan(scaled))
+        return 0;
+    return (int64_t)llrint(fmin(fmax(scaled, -limit), limit));
+}
+
+/* The same for vector code, as a double that holds the integer, within +-2^49: sums of a
+ * few are exact. `per_step` is 1 / step, exact for a power of two. */
+static inline double dpf_grid_nearest(double value, double per_step)
+{
+    const double limit = 0x1p49, magic = 0x1.8p52; /* adding it rounds to an integer */
+    double scaled = value * per_step;
+    scaled = scaled == scaled ? scaled : 0;
+    scaled = scaled < limit ? scaled : limit;
+    scaled = scaled > -limit ? scaled : -limit;
+    return (scaled + magic) - magic;
+}
+
+#endif

@@ -81,16 +81,6 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                                                          : status;
 }
 
-/* The summary, as far as the first empty line. */
-static void tell(const char *table)
-{
-    while (*table && *table != '\n') {
-        size_t length = strcspn(table, "\n");
-        dpf_notice("%.*s", (int)length, table);
-        table += length + (table[length] == '\n');
-    }
-}
-
 static enum dpf_status write_results(struct dpf_stage *s, const struct dpf_text *table,
                                      struct dpf_text *json, struct dpf_error *e)
 {
@@ -112,7 +102,7 @@ static enum dpf_status write_results(struct dpf_stage *s, const struct dpf_text 
     if (status == DPF_OK && opt.table)
         status = dpf_write_file(opt.table, dpf_text_get(table), table->size, e);
     if (status == DPF_OK && !opt.table)
-        tell(dpf_text_get(table));
+        dpf_notice_lines(dpf_text_get(table)); /* the summary, up to an empty line */
     return status;
 }
 

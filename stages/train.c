@@ -66,8 +66,19 @@ static const struct dpf_option options[] = {
         "clip", &job.clip, dpf_clip_words, "RULE",
         "the whole gradient (flat), each of L layers' (the whole is then C sqrt L), or "
         "scaled (automatic)"),
-    DPF_OPT_REAL("noise-multiplier", &job.noise_multiplier, "S", 1e-6, 1e6,
-                 "Gaussian noise on each lot's sum, in units of its sensitivity"),
+    DPF_OPT_REAL("final-clip-l2", &job.final_clip_l2, "C", 1e-12, 1e12,
+                 "where the norm ends, linearly from epoch to epoch"),
+    DPF_OPT_REAL("noise-multiplier", &job.noise_multiplier, "S", 0.02, 1e6,
+                 "Gaussian noise on each lot's sum, in units of its sensitivity (DP-SGD)"),
+    DPF_OPT_REAL("final-noise-multiplier", &job.final_noise_multiplier, "S", 0.02, 1e6,
+                 "where the multiplier ends, linearly from epoch to epoch"),
+    DPF_OPT_REAL("target-epsilon", &job.target_epsilon, "E", 1e-6, 1e4,
+                 "choose the noise for this epsilon; with --noise-multiplier, stop before "
+                 "it would be exceeded"),
+    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of every epsilon that is stated"),
+    DPF_OPT_INT("population", &job.population, "N", 1, 4e9,
+                "public number of records for lots and epochs (the number that came, "
+                "which is then public)"),
     DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
@@ -145,7 +156,8 @@ static const struct dpf_stage_info info = {
     .summary = "fit a network to records and their targets",
     .reads = "x: numbers or packed bits, y: labels or values",
     .writes = "a model: the network with its weights",
-    .privacy = "none spent: a model of private records is as private as they are",
+    .privacy = "with noise, what the ledger says; else none is spent, and a model of private "
+               "records is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
                "--arch tiny --epochs 5 --rate 0.1 | dpflow inspect",
     .detail =

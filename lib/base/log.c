@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -24,4 +25,13 @@ void dpf_notice(const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     log_sink(log_context, line);
+}
+
+void dpf_notice_lines(const char *text)
+{
+    while (*text && *text != '\n') {
+        size_t length = strcspn(text, "\n");
+        dpf_notice("%.*s", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
 }

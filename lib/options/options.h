@@ -101,6 +101,10 @@ struct dpf_option {
         .name = n, .kind = DPF_KIND_ENDPOINT, .target = t, .arg = a, .help = h,          \
         .flags = f                                                                       \
     }
+#define DPF_OPT_LIST(n, t, a, h)                                                         \
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_LIST, .target = t, .arg = a, .help = h               \
+    }
 #define DPF_OPT_END                                                                      \
     {                                                                                    \
         .kind = DPF_KIND_END                                                             \

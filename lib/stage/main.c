@@ -357,7 +357,9 @@ static enum dpf_status run_sink(struct dpf_stage *s, struct dpf_error *e)
         if (status == DPF_OK && !(s->text = fdopen(dup(file.fd), "w")))
             status = dpf_fail_memory(e);
     }
-    if (status == DPF_OK)
+    if (status == DPF_OK && s->no_input && common.inputs.count)
+        status = dpf_fail(e, DPF_USAGE, "'--input' does not go with these options");
+    if (status == DPF_OK && !s->no_input)
         status = open_input(s, &in, e);
     if (status == DPF_OK && info->on_open)
         status = info->on_open(s, e);

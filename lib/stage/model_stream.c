@@ -102,6 +102,8 @@ void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
     dpf_values_append(&s->out.provenance, &model->provenance);
     s->out.is_private = s->out.is_private || model->is_private;
+    s->out.is_protected = !s->out.is_private && (s->out.is_protected ||
+                                                 model->is_protected);
     if (!model->is_private && model->events.count == 0)
         return;
     msgpack_packer p = dpf_values_packer(&s->out.events);
@@ -111,7 +113,7 @@ void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
     dpf_pack_string(&p, "stage");
     dpf_pack_string(&p, s->info->name);
     dpf_pack_string(&p, "data");
-    dpf_pack_string(&p, model->is_private ? "private" : "public");
+    dpf_pack_string(&p, dpf_header_standing(model));
     dpf_pack_string(&p, "events");
     msgpack_pack_array(&p, model->events.count);
     dpf_buffer_append(&s->out.events.bytes, model->events.bytes.data,

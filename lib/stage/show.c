@@ -111,7 +111,7 @@ enum dpf_status dpf_show_header_text(FILE *out, const struct dpf_header *h,
     if (h->has_records)
         dpf_format_count(count, sizeof count, h->records);
     fprintf(out, "stream     %s records, %s data\nfields\n", count,
-            h->is_private ? "private" : "public");
+            dpf_header_standing(h));
     for (int i = 0; i < h->field_count; i++)
         show_field(out, &h->fields[i]);
     fprintf(out, "made by\n");

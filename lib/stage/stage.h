@@ -57,6 +57,7 @@ struct dpf_stage {
     const char *const *arguments;
     size_t argument_count;
     struct dpf_header in, out;
+    bool no_input;     /* sinks: on_options set it: nothing is read */
     bool out_deferred; /* on_open set it: dpf_stage_begin() sends the header later */
     struct dpf_buffer deferred; /* frames to be passed on behind the deferred header */
     FILE *text;                 /* sinks and programs */

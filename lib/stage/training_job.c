@@ -1,13 +1,16 @@
 #include "stage/training_job.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/initialise.h"
 #include "random/seeded.h"
+#include "stage/training_privacy.h"
 
 #include "base/banned.h"
 
@@ -32,6 +35,34 @@ const struct dpf_kernels *dpf_backend_of(const char *word)
     return strcmp(word, "ref") == 0 ? &dpf_kernels_ref : dpf_kernels_cpu();
 }
 
+static bool is_noisy(const struct dpf_training_job *j)
+{
+    return j->noise_multiplier > 0 || j->target_epsilon > 0;
+}
+
+/* Noise without what bounds its meaning, or beside what would undo it. */
+static enum dpf_status check_noise(const struct dpf_training_job *j,
+                                   const struct dpf_stage *s, struct dpf_error *e)
+{
+    if (!is_noisy(j))
+        return DPF_OK;
+    if (j->clip_l2 == 0)
+        return dpf_fail(e, DPF_USAGE, "noise needs a bound on gradients: give '--clip-l2'");
+    if (j->delta == 0)
+        return dpf_fail(e, DPF_USAGE, "noise needs '--delta'");
+    if (!dpf_option_given(&s->parsed, "sampling"))
+        return dpf_fail(e, DPF_USAGE,
+                        "noise needs '--sampling': poisson lots cost far less than "
+                        "shuffled ones");
+    if (j->population && strcmp(j->sampling, "poisson") != 0)
+        return dpf_fail(e, DPF_USAGE, "option '--population' needs '--sampling poisson'");
+    if (j->validation > 0 || j->patience)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "validation would use records without a mechanism: hold them back "
+                        "with split, before training");
+    return DPF_OK;
+}
+
 /* An option that would change nothing is a mistake that the user should hear of. */
 static enum dpf_status refuse_idle(const struct dpf_training_job *j,
                                    const struct dpf_stage *s, struct dpf_error *e)
@@ -46,6 +77,10 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
         {"final-rate", "--schedule linear or cosine", constant},
         {"schedule-epochs", "--schedule linear or cosine", constant},
         {"checkpoint-seconds", "--checkpoint", !j->checkpoint},
+        {"final-noise-multiplier", "--noise-multiplier", j->noise_multiplier == 0},
+        {"final-clip-l2", "--clip-l2", j->clip_l2 == 0},
+        {"population", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
+        {"delta", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
     };
     for (size_t i = 0; i < sizeof options_if / sizeof *options_if; i++)
         if (options_if[i].idle && dpf_option_given(&s->parsed, options_if[i].name))
@@ -65,7 +100,8 @@ enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
         return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
     if (j->weights && j->model)
         return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
-    return refuse_idle(j, s, e);
+    enum dpf_status status = check_noise(j, s, e);
+    return status == DPF_OK ? refuse_idle(j, s, e) : status;
 }
 
 /* A file that will be written after hours of work is opened first, for trial. */
@@ -168,7 +204,16 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
                   .final_clip_l2 = j->final_clip_l2,
                   .population = j->population,
                   .insecure = j->seed >= 0}};
-    enum dpf_status status = dpf_engine_init(&j->engine, &setup, e);
+    struct dpf_training_budget budget = {j->target_epsilon, j->delta};
+    if (j->model)
+        dpf_stage_adopt_model(s, &j->start.header);
+    enum dpf_status status =
+        dpf_training_plan_noise(&plan, (int64_t)j->data.rows, &budget, &s->out, e);
+    if (status == DPF_OK && is_noisy(j) && j->noise_multiplier == 0)
+        dpf_notice("noise multiplier %.6g for epsilon %g at delta %g",
+                   plan.noise.multiplier, budget.epsilon, budget.delta);
+    if (status == DPF_OK)
+        status = dpf_engine_init(&j->engine, &setup, e);
     if (status == DPF_OK)
         status = first_weights(j, s, seed, e);
     if (status == DPF_OK)
@@ -185,12 +230,34 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
 static char *settings_text(const struct dpf_training_job *j)
 {
     return dpf_format("%s %s %s %s %s %s %s %s %.17g %.17g %.17g %.17g %.17g %.17g %.17g "
-                      "%lld %lld %lld %lld %lld",
+                      "%lld %lld %lld %lld %lld %.17g %.17g %.17g %.17g %.17g %lld",
                       j->x, j->y, j->loss, j->optimiser_kind, j->init, j->schedule,
                       j->sampling, j->clip, j->rate, j->momentum, j->final_rate, j->l1,
                       j->l2, j->clip_l2, j->validation, (long long)j->epochs,
                       (long long)j->lot, (long long)j->patience, (long long)j->seed,
-                      (long long)j->schedule_epochs);
+                      (long long)j->schedule_epochs, j->noise_multiplier,
+                      j->final_noise_multiplier, j->final_clip_l2, j->target_epsilon,
+                      j->delta, (long long)j->population);
+}
+
+/* The events of all steps, and what the ledger comes to with them. */
+static enum dpf_status state_cost(const struct dpf_training_job *j, struct dpf_stage *s,
+                                  struct dpf_error *e)
+{
+    struct dpf_account account;
+    struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
+    struct dpf_text table = {0};
+    enum dpf_status status =
+        dpf_training_describe(&j->training, j->delta, s->info->name, &s->out, e);
+    if (status == DPF_OK)
+        status = dpf_account_ledger(&account, &s->out, &request, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_account_table(&account, &table);
+    dpf_notice_lines(dpf_text_get(&table));
+    dpf_text_release(&table);
+    dpf_account_release(&account);
+    return DPF_OK;
 }
 
 enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
@@ -199,9 +266,7 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
     enum dpf_status status = prepare(j, s, e);
     if (status != DPF_OK)
         return status;
-    if (j->model)
-        dpf_stage_adopt_model(s, &j->start.header);
-    if (s->in.is_private)
+    if (s->in.is_private && !is_noisy(j))
         dpf_stage_add_unprotected_event(
             s, j->clip_l2 > 0 ? "gradients were clipped, but no noise was added"
                               : "trained on the records without a mechanism");
@@ -212,10 +277,13 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
                                    .checkpoint = j->checkpoint,
                                    .checkpoint_seconds = j->checkpoint_seconds,
                                    .settings = settings,
-                                   .given_start = j->model || j->weights};
+                                   .given_start = j->model || j->weights,
+                                   .delta = s->in.is_private ? j->delta : 0};
     status = settings ? dpf_training_run(s, &run, e) : dpf_fail_memory(e);
     if (status == DPF_OK)
         dpf_training_result(&j->training, j->start.parameters);
+    if (status == DPF_OK && run.delta > 0)
+        status = state_cost(j, s, e);
     free(settings);
     return status;
 }

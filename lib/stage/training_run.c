@@ -16,6 +16,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "stage/model_stream.h"
+#include "stage/training_privacy.h"
 
 #include "base/banned.h"
 
@@ -72,6 +73,8 @@ static void encode_identity(struct dpf_encoder *enc, const struct identity *id)
 
 struct checkpoint {
     struct dpf_header header; /* of what the model is being made from */
+    double delta;             /* noise: what the steps so far are stated for */
+    const char *stage;
     int lock;
     struct dpf_training *training;
     const char *path;
@@ -170,11 +173,15 @@ static void unlock_checkpoint(struct checkpoint *c, bool held)
 static enum dpf_status write_stream(struct checkpoint *c, struct dpf_stream_writer *w,
                                     struct dpf_error *e)
 {
-    struct dpf_safetensors weights;
-    enum dpf_status status = dpf_stream_write_header(w, &c->header, e);
-    if (status != DPF_OK)
-        return status;
-    status = dpf_model_stream_encode(&w->encoder, c->training->engine->model,
+    struct dpf_safetensors weights = {0};
+    struct dpf_header header = {0};
+    enum dpf_status status = dpf_header_copy(&header, &c->header, e);
+    if (status == DPF_OK && c->delta > 0)
+        status = dpf_training_describe(c->training, c->delta, c->stage, &header, e);
+    if (status == DPF_OK)
+        status = dpf_stream_write_header(w, &header, e);
+    if (status == DPF_OK)
+        status = dpf_model_stream_encode(&w->encoder, c->training->engine->model,
                                      c->parameters, 2, &weights, e);
     if (status == DPF_OK) {
         encode_identity(&w->encoder, &c->id);
@@ -182,7 +189,10 @@ static enum dpf_status write_stream(struct checkpoint *c, struct dpf_stream_writ
         status = dpf_stream_write_encoded(w, e);
     }
     dpf_safetensors_release(&weights);
-    return status == DPF_OK ? dpf_stream_writer_finish(w, e) : status;
+    if (status == DPF_OK)
+        status = dpf_stream_writer_finish(w, e);
+    dpf_header_release(&header);
+    return status;
 }
 
 /* Whole under its name or not at all, and never with numbers that are not finite: those
@@ -228,9 +238,22 @@ static void format_accuracy(const struct dpf_training *t, double accuracy, char 
         snprintf(out, size, "  accuracy %.2f %%", 100 * accuracy);
 }
 
-static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_report *r)
+/* The proven epsilon of the steps so far. */
+static void format_cost(const struct dpf_training *t, double delta, char *out, size_t size)
 {
-    char held[96] = "", clipped[48] = "", right[48];
+    struct dpf_text text = {0};
+    out[0] = '\0';
+    if (delta == 0)
+        return;
+    dpf_text_add_epsilon(&text, dpf_training_cost(t, delta));
+    snprintf(out, size, "  epsilon %s", dpf_text_get(&text));
+    dpf_text_release(&text);
+}
+
+static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_report *r,
+                       double delta)
+{
+    char held[96] = "", clipped[48] = "", right[48], cost[48];
     double left = (double)(t->plan.epochs - r->epoch) * (double)t->train_count /
                   fmax(r->examples_per_second, 1e-9);
     if (t->held_count)
@@ -239,25 +262,27 @@ static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_repo
     if (t->plan.rule != DPF_CLIP_NONE)
         snprintf(clipped, sizeof clipped, "  clipped %.0f %%", 100 * r->clipped);
     format_accuracy(t, r->accuracy, right, sizeof right);
-    dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s  %.0f examples/s  %.0f s left",
+    format_cost(t, delta, cost, sizeof cost);
+    dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s%s  %.0f examples/s  %.0f s left",
                (long long)r->epoch, (long long)t->plan.epochs, r->loss, right, held,
-               clipped, r->examples_per_second, left);
+               clipped, cost, r->examples_per_second, left);
 }
 
 /* Within a long epoch: how far, and how long it will take. */
-static void tell_step(const struct dpf_training *t)
+static void tell_step(const struct dpf_training *t, double delta)
 {
     double done = (double)(t->epoch * t->steps_per_epoch + t->step);
     double all = (double)(t->plan.epochs * t->steps_per_epoch);
     double seen = fmax((double)t->seen, 1),
            rate = (double)t->timed / fmax(t->seconds, 1e-9);
-    char right[48];
+    char right[48], cost[48];
+    format_cost(t, delta, cost, sizeof cost);
     format_accuracy(t, (double)t->correct / seen / (double)t->data->positions, right,
                     sizeof right);
-    dpf_notice("epoch %lld/%lld at %.0f %%  loss %.4f%s  %.0f examples/s  %.0f s left",
+    dpf_notice("epoch %lld/%lld at %.0f %%  loss %.4f%s%s  %.0f examples/s  %.0f s left",
                (long long)t->epoch + 1, (long long)t->plan.epochs,
                100 * (double)t->step / (double)t->steps_per_epoch, t->loss_sum / seen,
-               right, rate, (all - done) * (double)t->plan.lot / fmax(rate, 1e-9));
+               right, cost, rate, (all - done) * (double)t->plan.lot / fmax(rate, 1e-9));
 }
 
 static void tell_runner(struct dpf_stage *s, const struct dpf_training *t)
@@ -285,9 +310,9 @@ static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run 
             return status;
         tell_runner(s, t);
         if (report)
-            tell_epoch(t, report);
+            tell_epoch(t, report, run->delta);
         else if (dpf_clock_seconds() - told >= every)
-            tell_step(t);
+            tell_step(t, run->delta);
         if (report || dpf_clock_seconds() - told >= every)
             told = dpf_clock_seconds();
         if (!c || (!report && dpf_clock_seconds() - saved < run->checkpoint_seconds))
@@ -300,6 +325,9 @@ static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run 
     if (t->stopped)
         dpf_notice("stopped after epoch %lld: the best was %lld", (long long)t->epoch,
                    (long long)t->best_epoch);
+    if (t->epoch < t->plan.epochs && t->plan.noise.max_steps)
+        dpf_notice("stopped after step %lld: the next one would exceed the budget",
+                   (long long)t->plan.noise.max_steps);
     return DPF_OK;
 }
 
@@ -307,7 +335,11 @@ enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_
                                  struct dpf_error *e)
 {
     struct dpf_training *t = run->training;
-    struct checkpoint c = {.training = t, .path = run->checkpoint, .lock = -1};
+    struct checkpoint c = {.training = t,
+                           .path = run->checkpoint,
+                           .lock = -1,
+                           .delta = run->delta,
+                           .stage = s->info->name};
     if (!run->checkpoint)
         return train(s, run, NULL, e);
     enum dpf_status status = lock_checkpoint(&c, e);

@@ -24,6 +24,7 @@ void dpf_header_release(struct dpf_header *h)
         field_release(&h->fields[i]);
     dpf_values_release(&h->provenance);
     dpf_values_release(&h->events);
+    dpf_values_release(&h->branches);
     *h = (struct dpf_header){0};
 }
 
@@ -102,7 +103,8 @@ enum dpf_status dpf_header_copy(struct dpf_header *to, const struct dpf_header *
     *to = (struct dpf_header){.field_count = from->field_count,
                               .has_records = from->has_records,
                               .records = from->records,
-                              .is_private = from->is_private};
+                              .is_private = from->is_private,
+                              .is_protected = from->is_protected};
     for (int i = 0; i < from->field_count; i++)
         good = field_copy(&to->fields[i], &from->fields[i]) && good;
     dpf_values_append(&to->provenance, &from->provenance);
@@ -252,6 +254,11 @@ static void encode_values(struct dpf_encoder *enc, const struct dpf_values *v)
     dpf_buffer_append(&enc->meta, v->bytes.data, v->bytes.size);
 }
 
+const char *dpf_header_standing(const struct dpf_header *h)
+{
+    return h->is_private ? "private" : h->is_protected ? "protected" : "public";
+}
+
 enum dpf_status dpf_header_encode(struct dpf_encoder *enc, const struct dpf_header *h,
                                   struct dpf_error *e)
 {
@@ -274,7 +281,7 @@ enum dpf_status dpf_header_encode(struct dpf_encoder *enc, const struct dpf_head
     dpf_encode_key(enc, "ledger");
     msgpack_pack_map(&enc->packer, 2);
     dpf_encode_key(enc, "data");
-    dpf_encode_string(enc, h->is_private ? "private" : "public");
+    dpf_encode_string(enc, dpf_header_standing(h));
     dpf_encode_key(enc, "events");
     encode_values(enc, &h->events);
     return DPF_OK;
@@ -402,7 +409,8 @@ static enum dpf_status decode_header(const msgpack_object *root, struct dpf_head
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the header lacks its fields, provenance or ledger");
     /* Data of unknown standing is treated as private. */
-    h->is_private = !dpf_object_is_string(data, "public");
+    h->is_protected = dpf_object_is_string(data, "protected");
+    h->is_private = !h->is_protected && !dpf_object_is_string(data, "public");
     if (records && records->type != MSGPACK_OBJECT_NIL) {
         if (!dpf_object_uint(records, &h->records))
             return dpf_fail(e, DPF_BAD_STREAM, "the header's record count is no number");

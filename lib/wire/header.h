@@ -34,7 +34,9 @@ struct dpf_header {
     uint64_t records;
     struct dpf_values provenance; /* one map a stage */
     bool is_private;              /* the records describe people who did not agree */
+    bool is_protected;            /* all of it came out of the mechanisms in `events` */
     struct dpf_values events;     /* the ledger so far */
+    struct dpf_values branches;   /* ledgers of merged parts, while streams are merged */
 };
 
 void dpf_header_release(struct dpf_header *h);
@@ -63,6 +65,9 @@ enum dpf_status dpf_header_same_fields(const struct dpf_header *a,
  * DPF_BAD_STREAM: they would mean different things by the same label. */
 enum dpf_status dpf_field_merge(struct dpf_field *into, const struct dpf_field *other,
                                 struct dpf_error *e);
+
+/* "private", "protected" or "public". */
+const char *dpf_header_standing(const struct dpf_header *h);
 
 enum dpf_status dpf_header_encode(struct dpf_encoder *enc, const struct dpf_header *h,
                                   struct dpf_error *e);

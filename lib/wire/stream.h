@@ -51,6 +51,10 @@ void dpf_stream_reader_release(struct dpf_stream_reader *r);
 enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_header *other,
                                  struct dpf_error *e);
 
+/* The ledger and provenance part of it: see "Merging" in FORMAT.md. */
+enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
+                                 struct dpf_error *e);
+
 struct dpf_stream_writer {
     struct dpf_channel **channels; /* every frame goes to all of them */
     size_t channel_count;

@@ -20,9 +20,9 @@ enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_heade
     into->has_records = into->has_records && other->has_records;
     into->records += other->records;
     into->is_private = into->is_private || other->is_private;
-    dpf_values_append(&into->provenance, &other->provenance);
-    dpf_values_append(&into->events, &other->events);
-    return DPF_OK;
+    into->is_protected =
+        !into->is_private && (into->is_protected || other->is_protected);
+    return dpf_ledger_merge(into, other, e);
 }
 
 /* Receive a frame into r->frame, check and decode it. The checksum covers every frame

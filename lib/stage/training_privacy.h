@@ -1,0 +1,31 @@
+/* The privacy of a training: from a target to noise, from steps to a cost, and the events
+ * that say so. */
+#ifndef DPF_STAGE_TRAINING_PRIVACY_H
+#define DPF_STAGE_TRAINING_PRIVACY_H
+
+#include "account/ledger.h"
+#include "nn/training.h"
+
+/* What the user wants to spend at most. */
+struct dpf_training_budget {
+    double epsilon; /* 0: no target */
+    double delta;
+};
+
+/* Fill in the plan's noise: without a multiplier, the least that keeps all epochs within
+ * the budget; with one, the number of steps after which to stop. `spent` is the ledger
+ * before the training: what it cost counts against the budget. DPF_PRIVACY if nothing is
+ * left to spend. Knows the number of examples, so call it when they are in. */
+enum dpf_status dpf_training_plan_noise(struct dpf_training_plan *plan, int64_t examples,
+                                        const struct dpf_training_budget *budget,
+                                        const struct dpf_header *spent,
+                                        struct dpf_error *e);
+/* The proven epsilon of the steps that were taken. */
+double dpf_training_cost(const struct dpf_training *t, double delta);
+/* Append the events of the steps that were taken, and say that what follows is protected
+ * by them. */
+enum dpf_status dpf_training_describe(const struct dpf_training *t, double delta,
+                                      const char *stage, struct dpf_header *h,
+                                      struct dpf_error *e);
+
+#endif

@@ -82,7 +82,7 @@ LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
 
 LIB_SOURCES   := $(wildcard lib/*/*.c lib/*/*/*.c)
 STAGE_SOURCES := $(filter-out stages/dpflow.c,$(wildcard stages/*.c))
-TEST_SOURCES  := $(wildcard tests/unit/test_*.c tests/kernels/test_*.c)
+TEST_SOURCES  := $(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/privacy/test_*.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
 STAGES        := $(STAGE_SOURCES:stages/%.c=$(BUILD)/libexec/dpflow/%)
 TESTS         := $(addprefix $(BUILD)/tests/,$(notdir $(TEST_SOURCES:.c=)))
@@ -158,6 +158,10 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/tests/unit/harness.o 
 	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/kernels/%.o $(BUILD)/obj/tests/unit/harness.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/privacy/%.o $(BUILD)/obj/tests/unit/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $^ -lcunit $(LIBS) -o $@
 

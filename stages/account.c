@@ -8,9 +8,10 @@ static struct dpf_account_job job = {
     .method = "best", .delta = -1, .epsilon = -1, .relation = NULL};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_LIST("gaussian", &job.gaussian, "sigma=S[,q=Q][,steps=T]",
-                 "Gaussian noise of S sensitivities, Poisson rate Q, T times; no stream is "
-                 "read"),
+    DPF_OPT_LIST(
+        "gaussian", &job.gaussian, "sigma=S[,q=Q][,steps=T]",
+        "Gaussian noise of S sensitivities, Poisson rate Q, T times; no stream is "
+        "read"),
     DPF_OPT_LIST("laplace", &job.laplace, "scale=B[,q=Q][,count=T]",
                  "Laplace noise of scale B sensitivities"),
     DPF_OPT_LIST("rr", &job.response, "epsilon=E[,choices=M][,q=Q][,count=T]",
@@ -26,8 +27,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_CHOICE("solve", &job.solve, dpf_solve_words, "WHAT",
                    "find this of the first mechanism for --epsilon and --delta"),
     DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-12, 1e9, "the target of --solve"),
-    DPF_OPT_STRING("sweep", &job.sweep, "sigma|q|steps=LO:HI:N",
-                   "N values from LO to HI, evenly in logarithms, for the first mechanism"),
+    DPF_OPT_STRING(
+        "sweep", &job.sweep, "sigma|q|steps=LO:HI:N",
+        "N values from LO to HI, evenly in logarithms, for the first mechanism"),
     DPF_OPT_STRING("budget", &job.budget, "E,D",
                    "exit with status 4 if the proven cost is above (E, D)"),
     DPF_OPT_FLAG("json", &job.json, "JSON instead of a table"),

@@ -16,7 +16,8 @@ static struct dpf_training_job job = {.x = "x",
                                       .checkpoint_seconds = 60,
                                       .momentum = 0.9,
                                       .lot = 128,
-                                      .seed = -1};
+                                      .seed = -1,
+                                      .solver = {.repair = "ridge", .ridge = 1}};
 
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("arch", &job.arch, "NAME|FILE",
@@ -32,14 +33,7 @@ static const struct dpf_option options[] = {
     DPF_OPT_CHOICE("loss", &job.loss, dpf_loss_words, "NAME", "the loss (cross-entropy)"),
     DPF_OPT_CHOICE("optimiser", &job.optimiser_kind, dpf_optimiser_words, "NAME",
                    "(momentum)"),
-    {.name = "rate",
-     .kind = DPF_KIND_REAL,
-     .target = &job.rate,
-     .arg = "R",
-     .lo = 1e-12,
-     .hi = 1e6,
-     .help = "learning rate",
-     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_REAL("rate", &job.rate, "R", 1e-12, 1e6, "learning rate (required)"),
     DPF_OPT_REAL("momentum", &job.momentum, "M", 0, 0.999999, "of momentum (0.9)"),
     DPF_OPT_CHOICE("schedule", &job.schedule, dpf_schedule_words, "NAME",
                    "how the rate changes: linear and cosine go to --final-rate and stay"),
@@ -48,14 +42,7 @@ static const struct dpf_option options[] = {
                 "after so many epochs (--epochs)"),
     DPF_OPT_REAL("l1", &job.l1, "P", 0, 1e6, "L1 penalty (0)"),
     DPF_OPT_REAL("l2", &job.l2, "P", 0, 1e6, "L2 penalty (0)"),
-    {.name = "epochs",
-     .kind = DPF_KIND_INT,
-     .target = &job.epochs,
-     .arg = "N",
-     .lo = 1,
-     .hi = 1e9,
-     .help = "passes over the records",
-     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_INT("epochs", &job.epochs, "N", 1, 1e9, "passes over the records (required)"),
     DPF_OPT_INT("lot", &job.lot, "N", 1, 4e9, "records in a step (128)"),
     DPF_OPT_CHOICE(
         "sampling", &job.sampling, dpf_sampling_words, "HOW",
@@ -68,17 +55,27 @@ static const struct dpf_option options[] = {
         "scaled (automatic)"),
     DPF_OPT_REAL("final-clip-l2", &job.final_clip_l2, "C", 1e-12, 1e12,
                  "where the norm ends, linearly from epoch to epoch"),
-    DPF_OPT_REAL("noise-multiplier", &job.noise_multiplier, "S", 0.02, 1e6,
-                 "Gaussian noise on each lot's sum, in units of its sensitivity (DP-SGD)"),
+    DPF_OPT_REAL(
+        "noise-multiplier", &job.noise_multiplier, "S", 0.02, 1e6,
+        "Gaussian noise on each lot's sum, in units of its sensitivity (DP-SGD)"),
     DPF_OPT_REAL("final-noise-multiplier", &job.final_noise_multiplier, "S", 0.02, 1e6,
                  "where the multiplier ends, linearly from epoch to epoch"),
-    DPF_OPT_REAL("target-epsilon", &job.target_epsilon, "E", 1e-6, 1e4,
-                 "choose the noise for this epsilon; with --noise-multiplier, stop before "
-                 "it would be exceeded"),
-    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of every epsilon that is stated"),
+    DPF_OPT_REAL(
+        "target-epsilon", &job.target_epsilon, "E", 1e-6, 1e4,
+        "choose the noise for this epsilon; with --noise-multiplier, stop before "
+        "it would be exceeded"),
+    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5,
+                 "of every epsilon that is stated"),
     DPF_OPT_INT("population", &job.population, "N", 1, 4e9,
                 "public number of records for lots and epochs (the number that came, "
                 "which is then public)"),
+    DPF_OPT_CHOICE(
+        "solve", &job.solve, dpf_solve_job_words, "WHAT",
+        "minimise the quadratic form that perturb released, instead of training"),
+    DPF_OPT_CHOICE("repair", &job.solver.repair, dpf_repair_words, "HOW",
+                   "of a form that noise left without a minimum (ridge), or none"),
+    DPF_OPT_REAL("ridge", &job.solver.ridge, "R", 0, 1e6,
+                 "of the repair, in units of the noise's spectral edge (1)"),
     DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
@@ -130,18 +127,21 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     dpf_header_drop_fields(&s->out);
     s->out_deferred = true;
-    return dpf_training_job_open(&job, s, e);
+    return job.solve ? dpf_solve_job_open(&job.solver, s, e)
+                     : dpf_training_job_open(&job, s, e);
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    return dpf_dataset_add(&job.data, &s->in, b, &job.need, e);
+    return job.solve ? dpf_solve_job_take(&job.solver, s, b, e)
+                     : dpf_dataset_add(&job.data, &s->in, b, &job.need, e);
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = dpf_training_job_run(&job, s, e);
+    enum dpf_status status = job.solve ? dpf_solve_job_finish(&job.solver, s, e)
+                                       : dpf_training_job_run(&job, s, e);
     return status == DPF_OK ? dpf_training_job_emit(&job, s, e) : status;
 }
 
@@ -156,14 +156,16 @@ static const struct dpf_stage_info info = {
     .summary = "fit a network to records and their targets",
     .reads = "x: numbers or packed bits, y: labels or values",
     .writes = "a model: the network with its weights",
-    .privacy = "with noise, what the ledger says; else none is spent, and a model of private "
-               "records is as private as they are",
+    .privacy =
+        "with noise, what the ledger says; else none is spent, and a model of private "
+        "records is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
                "--arch tiny --epochs 5 --rate 0.1 | dpflow inspect",
     .detail =
         "Architectures: abadi-mnist, adlm-mnist, adlm-cifar, cnm-mnist, cnm-cifar, "
         "latent-fc,\n"
-        "plain-mnist, plain-cifar, unet3d, tiny.\n\n"
+        "plain-mnist, plain-cifar, unet3d, tiny, dpsgd-mnist, dpsgd-cifar, "
+        "oriented-mnist.\n\n"
         "The same --insecure-seed, --threads and --microbatch give the same bits, also "
         "when a\n"
         "run was killed and goes on from its --checkpoint. Loss and accuracy that are\n"

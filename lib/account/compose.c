@@ -76,7 +76,8 @@ double dpf_strong_linear_epsilon(const struct dpf_spending *s, double delta)
     return best;
 }
 
-/* ------------------------------------------------------------------------------ methods */
+/* ------------------------------------------------------------------------------ methods
+ */
 
 const char *dpf_method_objection(enum dpf_method method, const struct dpf_spending *list,
                                  size_t count, double delta)
@@ -93,7 +94,8 @@ const char *dpf_method_objection(enum dpf_method method, const struct dpf_spendi
             return "it is exact for Gaussians without sampling only";
     for (size_t i = 0; i < count; i++)
         if (method >= DPF_METHOD_MOMENTS && method <= DPF_METHOD_PLD &&
-            list[i].kind != DPF_SPEND_GAUSSIAN && dpf_spending_pure_epsilon(&list[i]) > 500)
+            list[i].kind != DPF_SPEND_GAUSSIAN &&
+            dpf_spending_pure_epsilon(&list[i]) > 500)
             return "a single loss is above 500";
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* Reading a ledger: events become lists of what was spent, one a path. Parts that share
- * no record are alternatives, so a ledger with them has several paths, and the dearest one
- * counts. */
+ * no record are alternatives, so a ledger with them has several paths, and the dearest
+ * one counts. */
 #include "account/ledger.h"
 
 #include <math.h>
@@ -69,7 +69,8 @@ static void unbounded(struct reading *r, const char *why, size_t size)
     tell(&r->account->why, why, size);
 }
 
-/* ------------------------------------------------------------------------------ events */
+/* ------------------------------------------------------------------------------ events
+ */
 
 static int word_index(const msgpack_object *o, const char *const *words)
 {
@@ -81,8 +82,8 @@ static int word_index(const msgpack_object *o, const char *const *words)
 
 static enum dpf_status malformed(const char *what, struct dpf_error *e)
 {
-    return dpf_fail(e, DPF_PRIVACY, "an event '%s' is malformed: no epsilon can be stated",
-                    what);
+    return dpf_fail(e, DPF_PRIVACY,
+                    "an event '%s' is malformed: no epsilon can be stated", what);
 }
 
 static void read_claim(const msgpack_object *o, struct reading *r, struct entry *entry)
@@ -206,8 +207,7 @@ static bool are_disjoint(const msgpack_object *branches)
             return false;
         parts0 = parts;
         for (uint32_t j = 0; j < i; j++) {
-            const msgpack_object *earlier =
-                first_partition(&branches->via.array.ptr[j]);
+            const msgpack_object *earlier = first_partition(&branches->via.array.ptr[j]);
             if (!dpf_object_uint(dpf_object_get(earlier, "part"), &other) ||
                 other == part)
                 return false;
@@ -261,8 +261,8 @@ static enum dpf_status read_merge(const msgpack_object *o, struct reading *r,
     const msgpack_object *branches = dpf_object_get(o, "branches");
     if (!branches || branches->type != MSGPACK_OBJECT_ARRAY)
         return malformed("merge", e);
-    if (are_disjoint(branches) &&
-        branches->via.array.size * r->path_count <= MAX_PATHS && r->path_count > 0) {
+    if (are_disjoint(branches) && branches->via.array.size * r->path_count <= MAX_PATHS &&
+        r->path_count > 0) {
         static const char why[] = "parts without a common record count once, by the "
                                   "dearest (parallel composition)";
         tell(&r->account->assumes, why, sizeof why - 1);
@@ -358,7 +358,8 @@ static enum dpf_status read_ledger(const struct dpf_values *events, struct readi
     return status;
 }
 
-/* ---------------------------------------------------------------------- one path's cost */
+/* ---------------------------------------------------------------------- one path's cost
+ */
 
 /* The relation of all, or DPF_PRIVACY with the conversion. */
 static enum dpf_status common_relation(const struct reading *r,
@@ -462,7 +463,8 @@ static enum dpf_status path_epsilon(const struct path *p, enum dpf_relation rela
     return status;
 }
 
-/* ------------------------------------------------------------------------- the account */
+/* ------------------------------------------------------------------------- the account
+ */
 
 static void sum_claims(struct dpf_account *a, const struct reading *r)
 {
@@ -528,8 +530,9 @@ enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_heade
     r->account = a;
     r->path_count = 1;
     if (h->is_private) {
-        static const char why[] = "the stream holds private records, or something made of "
-                                  "them without a mechanism";
+        static const char why[] =
+            "the stream holds private records, or something made of "
+            "them without a mechanism";
         unbounded(r, why, sizeof why - 1);
     }
     enum dpf_status status = read_ledger(&h->events, r, e);

@@ -25,11 +25,11 @@ struct dpf_statement {
 
 struct dpf_mechanism_event {
     struct dpf_spending spending;
-    const char *sampling;   /* "none", "poisson", "shuffle" */
-    const char *norm;       /* of the sensitivity: "l1", "l2"; NULL: not one of these */
+    const char *sampling; /* "none", "poisson", "shuffle" */
+    const char *norm;     /* of the sensitivity: "l1", "l2"; NULL: not one of these */
     double sensitivity;
     enum dpf_relation relation;
-    const char *assumes;    /* what the proof takes for granted, or NULL */
+    const char *assumes; /* what the proof takes for granted, or NULL */
     struct dpf_statement claimed, proven;
 };
 
@@ -40,8 +40,8 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
 
 struct dpf_account_request {
     enum dpf_method method;
-    double delta;       /* NaN: the sum of what the events state */
-    bool convert;       /* take everything under `relation` */
+    double delta; /* NaN: the sum of what the events state */
+    bool convert; /* take everything under `relation` */
     enum dpf_relation relation;
 };
 

@@ -15,8 +15,8 @@ enum dpf_status dpf_spending_check(const struct dpf_spending *s, struct dpf_erro
         return dpf_fail(e, DPF_USAGE, "the %s is between 0.0001 and 1e9, not '%g'",
                         names[s->kind], s->parameter);
     if (!(s->rate > 0) || !(s->rate <= 1))
-        return dpf_fail(e, DPF_USAGE, "a sampling rate is above 0 and at most 1, not '%g'",
-                        s->rate);
+        return dpf_fail(e, DPF_USAGE,
+                        "a sampling rate is above 0 and at most 1, not '%g'", s->rate);
     if (s->count < 1 || s->count > (uint64_t)1e12)
         return dpf_fail(e, DPF_USAGE, "a mechanism is used 1 to 1e12 times, not '%llu'",
                         (unsigned long long)s->count);
@@ -107,7 +107,8 @@ static void base_masses(const struct dpf_spending *s, double from, double to, do
         *p += (answers - 2) * low, *q += (answers - 2) * low;
 }
 
-/* ------------------------------------------------------------------------------ buckets */
+/* ------------------------------------------------------------------------------ buckets
+ */
 
 /* The loss without sampling that sampling turns into `loss`: ln(1 - q + q e^v) = loss. */
 static double unsampled(double loss, double rate)

@@ -95,7 +95,8 @@ static double place(const struct sum *s, const struct question *ask, double tilt
 
 static double choose_tilt(const struct sum *s, const struct question *ask)
 {
-    /* Beyond 40 / step even neighbouring grid points differ by e^40: nothing is gained. */
+    /* Beyond 40 / step even neighbouring grid points differ by e^40: nothing is gained.
+     */
     double lo = 0, hi = 1, most = 40 / s->step;
     if (place(s, ask, 0) >= 0)
         return 0;
@@ -212,7 +213,8 @@ static enum dpf_status convolve(const struct sum *s, struct window *w,
     return status;
 }
 
-/* ------------------------------------------------------------------------------ answer */
+/* ------------------------------------------------------------------------------ answer
+ */
 
 /* From the top down: above = mass above, scaled = the same times e^(here - loss). Then
  * delta(here) = above - scaled + more. */
@@ -269,7 +271,8 @@ static enum dpf_status answer_direction(const struct sum *s, const struct questi
     return status;
 }
 
-/* ---------------------------------------------------------------------------- the grid */
+/* ---------------------------------------------------------------------------- the grid
+ */
 
 /* The step: so small that dividing buckets adds less than 1e-4 of the variance (it adds
  * about step^2 / 6 a use), but not so small that the window needs too many points. */
@@ -283,8 +286,7 @@ static enum dpf_status choose_grid(const struct dpf_spending *list, size_t count
         finest = fmin(finest, dpf_spending_scale(&list[i]) / 20);
         uses += (double)list[i].count;
     }
-    enum dpf_status status =
-        sum_init(&s, list, count, finest, NULL, tail, false, e);
+    enum dpf_status status = sum_init(&s, list, count, finest, NULL, tail, false, e);
     if (status != DPF_OK)
         return status;
     double tilt = choose_tilt(&s, ask);
@@ -319,8 +321,7 @@ static enum dpf_status ask_all(const struct dpf_spending *list, size_t count,
     double *centres = dpf_calloc(count + 1, sizeof *centres);
     if (!centres)
         return dpf_fail_memory(e);
-    enum dpf_status status =
-        choose_grid(list, count, ask, tail, &step, centres, NULL, e);
+    enum dpf_status status = choose_grid(list, count, ask, tail, &step, centres, NULL, e);
     *result = 0;
     bool sampled = false;
     for (size_t i = 0; i < count; i++)
@@ -366,9 +367,8 @@ enum dpf_status dpf_pld_epsilon_roughly(const struct dpf_spending *list, size_t 
     double *centres = dpf_calloc(count + 1, sizeof *centres), step;
     if (!centres)
         return dpf_fail_memory(e);
-    enum dpf_status status =
-        choose_grid(list, count, &ask, smallest_tail(list, count, &ask), &step, centres,
-                    epsilon, e);
+    enum dpf_status status = choose_grid(
+        list, count, &ask, smallest_tail(list, count, &ask), &step, centres, epsilon, e);
     free(centres);
     return status;
 }

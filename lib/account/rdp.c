@@ -137,7 +137,7 @@ static enum dpf_status search(const struct dpf_spending *list, size_t count, dou
         return status;
     for (int i = 0; i < FRACTIONAL + last - 10 + 4; i++) {
         int whole = i - FRACTIONAL + 11;
-        double alpha = i < FRACTIONAL    ? fractional_order(i)
+        double alpha = i < FRACTIONAL  ? fractional_order(i)
                        : whole <= last ? whole
                                        : ldexp(128, whole - last - 1);
         double one = convert(divergence(&s, alpha), alpha, delta);

@@ -147,8 +147,7 @@ static enum dpf_status solve(struct problem *p, double epsilon, const double lim
     if (!(p->delta >= 0) || !(p->delta < 1))
         return dpf_fail(e, DPF_USAGE, "delta is at least 0 and below 1, not '%g'",
                         p->delta);
-    const char *objection =
-        dpf_method_objection(p->method, p->list, p->count, p->delta);
+    const char *objection = dpf_method_objection(p->method, p->list, p->count, p->delta);
     if (objection)
         return dpf_fail(e, DPF_USAGE, "method '%s' does not apply: %s",
                         dpf_method_words[p->method], objection);
@@ -166,8 +165,8 @@ enum dpf_status dpf_solve_parameter(enum dpf_method method, struct dpf_spending 
                                     double delta, struct dpf_error *e)
 {
     const double limits[2] = {0.02, 1e6};
-    bool noise = list[which].kind == DPF_SPEND_GAUSSIAN ||
-                 list[which].kind == DPF_SPEND_LAPLACE;
+    bool noise =
+        list[which].kind == DPF_SPEND_GAUSSIAN || list[which].kind == DPF_SPEND_LAPLACE;
     struct problem p = {method, list, count, which, PARAMETER, delta, noise};
     return solve(&p, epsilon, limits, noise ? "noise" : "epsilon of a use", e);
 }

@@ -195,6 +195,44 @@ static const struct {
                "rd1b = relu gd1b\n"
                "y = conv rd1b out=4 kernel=1\n"
                "output y\n"},
+    /* The network of Abadi et al. with tanh, which keeps gradients small and loses less
+     * to clipping (Papernot et al. 2021). */
+    {"dpsgd-mnist", "input x 1x28x28\n"
+                    "c1 = conv x out=16 kernel=8 stride=2 pad=3\n"
+                    "t1 = tanh c1\n"
+                    "p1 = max-pool t1 kernel=2 stride=1\n"
+                    "c2 = conv p1 out=32 kernel=4 stride=2\n"
+                    "t2 = tanh c2\n"
+                    "p2 = max-pool t2 kernel=2 stride=1\n"
+                    "f = flatten p2\n"
+                    "d1 = dense f out=32\n"
+                    "t3 = tanh d1\n"
+                    "y = dense t3 out=10\n"
+                    "output y\n"},
+    /* The same idea for pictures of 32x32, after Papernot et al. 2021, narrower. */
+    {"dpsgd-cifar", "input x 3x32x32\n"
+                    "c1 = conv x out=32 kernel=3 pad=1\n"
+                    "t1 = tanh c1\n"
+                    "p1 = average-pool t1 kernel=2\n"
+                    "c2 = conv p1 out=64 kernel=3 pad=1\n"
+                    "t2 = tanh c2\n"
+                    "p2 = average-pool t2 kernel=2\n"
+                    "c3 = conv p2 out=64 kernel=3 pad=1\n"
+                    "t3 = tanh c3\n"
+                    "p3 = average-pool t3 kernel=2\n"
+                    "f = flatten p3\n"
+                    "d1 = dense f out=64\n"
+                    "t4 = tanh d1\n"
+                    "y = dense t4 out=10\n"
+                    "output y\n"},
+    /* Frozen features for a private head: edges of eight directions (--init oriented),
+     * how much of each in every 4x4 square. 392 numbers, none below 0. */
+    {"oriented-mnist", "input x 1x28x28\n"
+                       "c1 = conv x out=8 kernel=5 pad=2\n"
+                       "r1 = relu c1\n"
+                       "p1 = average-pool r1 kernel=4\n"
+                       "f = flatten p1\n"
+                       "output f\n"},
     /* Small enough for a test, on the embedded digits. */
     {"tiny", "input x 1x8x8\n"
              "c1 = conv x out=8 kernel=3 pad=1\n"
@@ -207,8 +245,9 @@ static const struct {
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
 const char *const dpf_architecture_names[] = {
-    "abadi-mnist", "adlm-mnist",  "adlm-cifar", "cnm-mnist", "cnm-cifar", "latent-fc",
-    "plain-mnist", "plain-cifar", "unet3d",     "tiny",      NULL};
+    "abadi-mnist", "adlm-mnist",  "adlm-cifar",     "cnm-mnist", "cnm-cifar",
+    "latent-fc",   "plain-mnist", "plain-cifar",    "unet3d",    "tiny",
+    "dpsgd-mnist", "dpsgd-cifar", "oriented-mnist", NULL};
 
 const char *dpf_architecture(const char *name)
 {

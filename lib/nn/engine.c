@@ -331,8 +331,9 @@ struct update {
 
 /* Which stream a block's noise comes from: the worker's own, or one that a seed names and
  * that is the same for any number of workers. */
-static struct dpf_random *noise_stream(struct dpf_worker *w, const struct dpf_lot_noise *n,
-                                       size_t from, struct dpf_random *seeded)
+static struct dpf_random *noise_stream(struct dpf_worker *w,
+                                       const struct dpf_lot_noise *n, size_t from,
+                                       struct dpf_random *seeded)
 {
     size_t blocks = w->engine->model->span / BLOCK + 1;
     if (!n->insecure)
@@ -391,7 +392,8 @@ static void update_job(struct dpf_worker *w, void *context)
     struct dpf_engine *g = w->engine;
     size_t span = g->model->span, threads = (size_t)g->threads;
     size_t share = (span / threads + BLOCK) / BLOCK * BLOCK;
-    size_t from = (size_t)w->number * share, to = from + share < span ? from + share : span;
+    size_t from = (size_t)w->number * share,
+           to = from + share < span ? from + share : span;
     for (; from < to; from += BLOCK) {
         size_t count = to - from < BLOCK ? to - from : BLOCK;
         float *parts[1024]; /* --threads is at most that */

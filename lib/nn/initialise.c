@@ -9,9 +9,9 @@
 
 #include "base/banned.h"
 
-const char *const dpf_initialisers[] = {
-    "he-normal",    "he-uniform", "xavier-normal", "xavier-uniform",
-    "lecun-normal", "torch",      "zero",          NULL};
+const char *const dpf_initialisers[] = {"he-normal",      "he-uniform",   "xavier-normal",
+                                        "xavier-uniform", "lecun-normal", "torch",
+                                        "zero",           "oriented",     NULL};
 
 /* How many inputs an output adds up, and how many outputs an input reaches. */
 static void fans(const struct dpf_node *n, double *in, double *out)
@@ -56,6 +56,38 @@ static void draw(struct dpf_seeded *r, bool uniform, double deviation, uint64_t 
                         : (float)deviation * to[i];
 }
 
+/* Edge detectors in evenly spaced directions: derivatives of a Gaussian, without a mean
+ * and with an absolute sum of 1, the same for every channel of the input. Nothing is
+ * drawn. */
+static void orient(const struct dpf_shape *s, float *to)
+{
+    int64_t out = (int64_t)s->dim[0], in = (int64_t)s->dim[1];
+    int64_t height = (int64_t)s->dim[s->rank - 2], width = (int64_t)s->dim[s->rank - 1];
+    int64_t window = (int64_t)(dpf_shape_elements(s) / s->dim[0] / s->dim[1]);
+    double spread = (double)(height < width ? height : width) / 5;
+    for (int64_t o = 0; o < out; o++) {
+        float *first = to + o * in * window;
+        double turn = 2 * M_PI * (double)o / (double)out, sum = 0, size = 0;
+        for (int pass = 0; pass < 2; pass++) {
+            double mean = sum / (double)window;
+            size = 0;
+            for (int64_t i = 0; i < window; i++) {
+                double y = (double)(i / width % height) - (double)(height - 1) / 2;
+                double x = (double)(i % width) - (double)(width - 1) / 2;
+                double along = x * cos(turn) + y * sin(turn);
+                double value =
+                    along * exp(-(x * x + y * y) / (2 * spread * spread)) - mean;
+                sum += pass ? 0 : value;
+                size += fabs(value);
+                first[i] = (float)value;
+            }
+        }
+        for (int64_t i = 0; i < in * window; i++)
+            first[i] = i < window ? (float)((double)first[i] / size / (double)in)
+                                  : first[i % window];
+    }
+}
+
 bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
                     float *parameters)
 {
@@ -77,6 +109,11 @@ bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
         if (n->op == DPF_OP_GROUP_NORM) {
             for (uint64_t j = 0; j < count; j++)
                 first[j] = 1;
+            continue;
+        }
+        if (strcmp(name, "oriented") == 0) {
+            if (n->op == DPF_OP_CONV)
+                orient(&n->parameters[0], first);
             continue;
         }
         fans(n, &in, &out);

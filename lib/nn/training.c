@@ -244,6 +244,13 @@ static enum dpf_status end_epoch(struct dpf_training *t,
     return DPF_OK;
 }
 
+/* With noise, nobody may learn which masks were drawn: see the claim. */
+static uint64_t dropout_seed(struct dpf_training *t)
+{
+    const struct dpf_noise_plan *n = &t->plan.noise;
+    return n->multiplier > 0 && !n->insecure ? dpf_random_u64(&t->random) : t->plan.seed;
+}
+
 enum dpf_status dpf_training_step(struct dpf_training *t,
                                   const struct dpf_epoch_report **report,
                                   struct dpf_error *e)
@@ -254,7 +261,7 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
                           .loss = t->plan.loss,
                           .rule = t->plan.rule,
                           .clip_l2 = dpf_training_clip(&t->plan, t->epoch),
-                          .seed = t->plan.seed,
+                          .seed = dropout_seed(t),
                           .step = t->optimiser->step};
     double began = dpf_clock_seconds();
     *report = NULL;
@@ -283,8 +290,8 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
                                   .seed = t->plan.seed,
                                   .step = t->optimiser->step};
     if (status == DPF_OK)
-        status = dpf_engine_update(t->engine, t->optimiser, divisor,
-                                   noisy ? &noise : NULL, e);
+        status =
+            dpf_engine_update(t->engine, t->optimiser, divisor, noisy ? &noise : NULL, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, status, "step %lld of epoch %lld",
                                 (long long)t->step + 1, (long long)t->epoch + 1);

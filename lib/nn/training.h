@@ -29,7 +29,11 @@ enum dpf_sampling {
  * epoch is one Gaussian of multiplier m / 2 under replace-one (two gradients differ by at
  * most 2C'); no amplification is claimed for them.
  * Proof: Abadi et al., section 3, and parallel composition over an epoch's disjoint lots.
- * Assumed: float rounding moves the sum by at most margin C; see
+ * Dropout: masks go by the place of an example in its lot, which changes for many when
+ * one is removed. They are drawn independently, from a seed of the step that is kept
+ * nowhere, so the same output arises with the same probability if each example keeps its
+ * mask: the claim holds for every outcome of the masks that are coupled so, hence for
+ * their mixture. Assumed: float rounding moves the sum by at most margin C; see
  * dpf_training_rounding_margin(). */
 struct dpf_noise_plan {
     double multiplier, final_multiplier; /* 0: no noise */
@@ -69,7 +73,7 @@ struct dpf_training {
     uint32_t *train, *held, *order;  /* rows */
     uint32_t *lot;
     int64_t train_count, held_count, steps_per_epoch;
-    int64_t population; /* what lots, epochs and divisors are reckoned from */
+    int64_t population;            /* what lots, epochs and divisors are reckoned from */
     struct dpf_gaussian mechanism; /* of the epoch in hand, if noise is added */
     int64_t mechanism_epoch;       /* from 1; 0: none yet */
     struct dpf_random random;      /* of Poisson lots */
@@ -108,9 +112,9 @@ int64_t dpf_training_steps_of(const struct dpf_training *t, int64_t epoch);
 double dpf_training_sampling_rate(const struct dpf_training *t);
 /* By what share of the clip norm float rounding may move the sum of a lot when one
  * example is added or removed: examples change their place in microbatches, and sums of
- * floats depend on it. Not proven (kernels of BLAS promise no bound) but measured: a test
- * finds less than a tenth of it on every architecture. The ledger names the assumption.
- */
+ * floats depend on it. Not proven (kernels of BLAS promise no bound) but measured: lots
+ * whose gradients all point the same way, the worst there is, moved by a third of it (a
+ * test). The ledger names the assumption. */
 double dpf_training_rounding_margin(int64_t lot);
 /* One lot. At the end of an epoch, *report points to what it came to, else NULL. A loss
  * or a parameter that is not finite is DPF_SYSTEM: the step is named, and the state is

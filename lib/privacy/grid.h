@@ -18,8 +18,8 @@ static inline double dpf_grid_floor_power(double x)
     return ldexp(1, exponent - 1);
 }
 
-/* value / step, rounded to the nearest integer and held within +-2^60 (four of them can be
- * added); what is no number becomes 0. */
+/* value / step, rounded to the nearest integer and held within +-2^60 (four of them can
+ * be added); what is no number becomes 0. */
 static inline int64_t dpf_grid_round(double value, double step)
 {
     const double limit = 0x1p60;

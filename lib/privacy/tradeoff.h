@@ -6,7 +6,8 @@
  * mu = S / sigma, and for every epsilon it is (epsilon, delta)-DP with
  *   delta = Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2),
  * and with no smaller delta. k of them, adaptively, are sqrt(sum mu_i^2)-GDP.
- * Proof: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2019, Corollaries 2.13, 3.3. */
+ * Proof: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2019, Corollaries 2.13, 3.3.
+ */
 #ifndef DPF_PRIVACY_TRADEOFF_H
 #define DPF_PRIVACY_TRADEOFF_H
 

@@ -20,9 +20,8 @@ typedef uint32_t lanes __attribute__((vector_size(LANES * sizeof(uint32_t))));
         x[c] += x[d], x[b] = ROTATE(x[b] ^ x[c], 7);                                     \
     } while (0)
 
-static inline __attribute__((always_inline)) void words(const unsigned char key[32],
-                                                        uint64_t nonce, uint64_t first,
-                                                        uint32_t *out)
+static inline __attribute__((always_inline)) void
+words(const unsigned char key[32], uint64_t nonce, uint64_t first, uint32_t *out)
 {
     static const uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
     uint32_t start[16];

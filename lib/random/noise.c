@@ -22,7 +22,8 @@ static inline __attribute__((always_inline)) bool far_from_ends(uint64_t digits)
 /* The middle of the 2^-64 wide interval that the digits leave open. */
 static inline __attribute__((always_inline)) double unit(uint64_t digits)
 {
-    double high = (double)(int64_t)(digits >> 32), low = (double)(int64_t)(uint32_t)digits;
+    double high = (double)(int64_t)(digits >> 32),
+           low = (double)(int64_t)(uint32_t)digits;
     return high * 0x1p-32 + (low + 0.5) * 0x1p-64;
 }
 
@@ -65,9 +66,10 @@ static inline __attribute__((always_inline)) double sine(double t)
     return x + x * q * p;
 }
 
-static inline __attribute__((always_inline)) void
-normals(const uint64_t *radius, const uint64_t *angle, size_t count, double *cosines,
-        double *sines)
+static inline __attribute__((always_inline)) void normals(const uint64_t *radius,
+                                                          const uint64_t *angle,
+                                                          size_t count, double *cosines,
+                                                          double *sines)
 {
     for (size_t i = 0; i < count; i++) {
         double r = sqrt(2 * minus_log(unit(radius[i])));
@@ -80,9 +82,10 @@ normals(const uint64_t *radius, const uint64_t *angle, size_t count, double *cos
 }
 
 /* Round s times each value, and mark what the error leaves open. */
-static inline __attribute__((always_inline)) void
-round_all(const double *values, double s, size_t count, double shift, int64_t *out,
-          uint8_t *open)
+static inline __attribute__((always_inline)) void round_all(const double *values,
+                                                            double s, size_t count,
+                                                            double shift, int64_t *out,
+                                                            uint8_t *open)
 {
     const double magic = 0x1.8p52; /* adding it rounds to an integer, ties aside */
     double error = s * DPF_NOISE_ERROR;
@@ -164,7 +167,8 @@ void dpf_noise_fast_exponentials(const uint64_t *digits, size_t count, double *o
         out[i] = minus_log(unit(digits[i]));
 }
 
-/* ----------------------------------------------------------------------- exact, slowly */
+/* ----------------------------------------------------------------------- exact, slowly
+ */
 
 /* A uniform real of which `bits` digits are known: value / 2^bits, give or take the last
  * one. Digits are added as they are needed. */
@@ -348,4 +352,14 @@ void dpf_noise_laplace(struct dpf_random *r, double t, int64_t *out, size_t coun
     mpfr_free_cache(); /* this thread's */
     sodium_memzero(digits, sizeof digits);
     sodium_memzero(values, sizeof values);
+}
+
+int64_t dpf_noise_geometric(struct dpf_random *r, double t)
+{
+    uint64_t digits = dpf_random_u64(r);
+    double value = minus_log(unit(digits));
+    uint8_t open = !far_from_ends(digits);
+    int64_t result;
+    round_all(&value, t, 1, 0.5, &result, &open);
+    return open ? exact_exponential(r, digits, t) : result;
 }

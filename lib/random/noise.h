@@ -29,6 +29,9 @@ void dpf_noise_gaussian(struct dpf_random *r, double s, int64_t *out, size_t cou
 /* `count` discrete Laplace integers of scale t. 0 < t <= 2^36. */
 void dpf_noise_laplace(struct dpf_random *r, double t, int64_t *out, size_t count);
 
+/* floor(tE), E standard exponential: k or more with probability e^(-k / t). */
+int64_t dpf_noise_geometric(struct dpf_random *r, double t);
+
 /* For tests: the largest error that the fast way may have, for Z and for E, and the fast
  * values themselves from given digits. */
 #define DPF_NOISE_ERROR 0x1p-40

@@ -13,7 +13,8 @@ const char *const dpf_account_methods[] = {"basic", "strong", "moments", "rdp", 
                                            "gdp",   "best",   "all",     NULL};
 const char *const dpf_solve_words[] = {"sigma", "steps", "rate", NULL};
 
-/* ----------------------------------------------------------------------------- options */
+/* ----------------------------------------------------------------------------- options
+ */
 
 static bool key_is(const char *key, size_t size, const char *name)
 {
@@ -41,8 +42,8 @@ static enum dpf_status take_pair(struct dpf_spending *s, const char *main_key,
         s->count = (uint64_t)value;
     } else if (s->kind == DPF_SPEND_RESPONSE && key_is(text, key, "choices")) {
         if (!whole || value < 2)
-            return dpf_fail(e, DPF_USAGE, "'%.*s' is no whole number from 2 on", (int)size,
-                            text);
+            return dpf_fail(e, DPF_USAGE, "'%.*s' is no whole number from 2 on",
+                            (int)size, text);
         s->choices = (uint64_t)value;
     } else {
         return dpf_fail(e, DPF_USAGE, "unknown name in '%.*s': there are %s, q, steps%s",
@@ -98,8 +99,8 @@ static enum dpf_status take_sweep(struct dpf_account_job *j, struct dpf_error *e
         j->sweep_points = (int64_t)points;
         return DPF_OK;
     }
-    return dpf_fail(e, DPF_USAGE, "'%s' is not sigma, q or steps=LO:HI:N with 0 < LO <= HI",
-                    j->sweep);
+    return dpf_fail(e, DPF_USAGE,
+                    "'%s' is not sigma, q or steps=LO:HI:N with 0 < LO <= HI", j->sweep);
 }
 
 static enum dpf_status take_budget(struct dpf_account_job *j, struct dpf_error *e)
@@ -152,8 +153,7 @@ enum dpf_status dpf_account_job_check(struct dpf_account_job *j, struct dpf_erro
         return dpf_fail_memory(e);
     for (int i = 0; i < 4; i++)
         for (size_t k = 0; status == DPF_OK && k < lists[i]->count; k++)
-            status =
-                take_mechanism(j, (enum dpf_spending_kind)i, lists[i]->items[k], e);
+            status = take_mechanism(j, (enum dpf_spending_kind)i, lists[i]->items[k], e);
     return status;
 }
 
@@ -168,7 +168,8 @@ void dpf_account_job_release(struct dpf_account_job *j)
     j->list = NULL;
 }
 
-/* ------------------------------------------------------------------------------- answers */
+/* ------------------------------------------------------------------------------- answers
+ */
 
 static enum dpf_method method_of(const struct dpf_account_job *j)
 {
@@ -180,10 +181,10 @@ static enum dpf_method method_of(const struct dpf_account_job *j)
 
 static double delta_of(const struct dpf_account_job *j)
 {
-    return j->delta >= 0                             ? j->delta
-           : j->budget                               ? j->budget_delta
-           : dpf_account_job_is_direct(j)            ? 0
-                                                     : NAN;
+    return j->delta >= 0                  ? j->delta
+           : j->budget                    ? j->budget_delta
+           : dpf_account_job_is_direct(j) ? 0
+                                          : NAN;
 }
 
 static enum dpf_status make_account(const struct dpf_account_job *j,
@@ -248,13 +249,14 @@ static enum dpf_status check_budget(const struct dpf_account_job *j,
                                     const struct dpf_account *a, struct dpf_error *e)
 {
     struct dpf_text cost = {0};
-    if (!j->budget || (a->proven.epsilon <= j->budget_epsilon &&
-                       a->proven.delta <= j->budget_delta))
+    if (!j->budget ||
+        (a->proven.epsilon <= j->budget_epsilon && a->proven.delta <= j->budget_delta))
         return DPF_OK;
     dpf_text_add_epsilon(&cost, a->proven.epsilon);
-    enum dpf_status status = dpf_fail(
-        e, DPF_PRIVACY, "the proven cost, epsilon %s at delta %g, is above the budget '%s'",
-        dpf_text_get(&cost), a->proven.delta, j->budget);
+    enum dpf_status status =
+        dpf_fail(e, DPF_PRIVACY,
+                 "the proven cost, epsilon %s at delta %g, is above the budget '%s'",
+                 dpf_text_get(&cost), a->proven.delta, j->budget);
     dpf_text_release(&cost);
     return status;
 }
@@ -295,8 +297,8 @@ static enum dpf_status answer_solve(struct dpf_account_job *j, struct dpf_text *
         solvers[j->what](method, j->list, j->count, 0, j->epsilon, j->delta, e);
     double epsilon;
     if (status == DPF_OK)
-        status = dpf_compose_epsilon(method, j->list, j->count, j->delta, &epsilon, &used,
-                                     e);
+        status =
+            dpf_compose_epsilon(method, j->list, j->count, j->delta, &epsilon, &used, e);
     if (status != DPF_OK)
         return status;
     const struct dpf_spending *s = &j->list[0];

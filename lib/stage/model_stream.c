@@ -102,8 +102,8 @@ void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
     dpf_values_append(&s->out.provenance, &model->provenance);
     s->out.is_private = s->out.is_private || model->is_private;
-    s->out.is_protected = !s->out.is_private && (s->out.is_protected ||
-                                                 model->is_protected);
+    s->out.is_protected =
+        !s->out.is_private && (s->out.is_protected || model->is_protected);
     if (!model->is_private && model->events.count == 0)
         return;
     msgpack_packer p = dpf_values_packer(&s->out.events);

@@ -47,7 +47,8 @@ static enum dpf_status check_noise(const struct dpf_training_job *j,
     if (!is_noisy(j))
         return DPF_OK;
     if (j->clip_l2 == 0)
-        return dpf_fail(e, DPF_USAGE, "noise needs a bound on gradients: give '--clip-l2'");
+        return dpf_fail(e, DPF_USAGE,
+                        "noise needs a bound on gradients: give '--clip-l2'");
     if (j->delta == 0)
         return dpf_fail(e, DPF_USAGE, "noise needs '--delta'");
     if (!dpf_option_given(&s->parsed, "sampling"))
@@ -57,9 +58,10 @@ static enum dpf_status check_noise(const struct dpf_training_job *j,
     if (j->population && strcmp(j->sampling, "poisson") != 0)
         return dpf_fail(e, DPF_USAGE, "option '--population' needs '--sampling poisson'");
     if (j->validation > 0 || j->patience)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "validation would use records without a mechanism: hold them back "
-                        "with split, before training");
+        return dpf_fail(
+            e, DPF_PRIVACY,
+            "validation would use records without a mechanism: hold them back "
+            "with split, before training");
     return DPF_OK;
 }
 
@@ -79,6 +81,8 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
         {"checkpoint-seconds", "--checkpoint", !j->checkpoint},
         {"final-noise-multiplier", "--noise-multiplier", j->noise_multiplier == 0},
         {"final-clip-l2", "--clip-l2", j->clip_l2 == 0},
+        {"repair", "--solve", true},
+        {"ridge", "--solve", true},
         {"population", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
         {"delta", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
     };
@@ -89,9 +93,30 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
     return DPF_OK;
 }
 
+/* Solving needs none of the options of training, and takes its network from the form. */
+static enum dpf_status check_solve(const struct dpf_stage *s, struct dpf_error *e)
+{
+    static const char *const goes_along[] = {"solve", "repair", "ridge", "export", NULL};
+    for (const struct dpf_option *o = s->info->options; o->kind != DPF_KIND_END; o++) {
+        bool along = false;
+        for (int i = 0; goes_along[i]; i++)
+            along = along || strcmp(goes_along[i], o->name) == 0;
+        if (!along && dpf_option_given(&s->parsed, o->name))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--solve'",
+                            o->name);
+    }
+    return DPF_OK;
+}
+
 enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
                                        const struct dpf_stage *s, struct dpf_error *e)
 {
+    static const char *const required[] = {"rate", "epochs"};
+    if (j->solve)
+        return check_solve(s, e);
+    for (int i = 0; i < 2; i++)
+        if (!dpf_option_given(&s->parsed, required[i]))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' is required", required[i]);
     if (!j->arch == !j->model)
         return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
     if (dpf_option_given(&s->parsed, "clip") && j->clip_l2 == 0)
@@ -310,10 +335,11 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
                                       struct dpf_error *e)
 {
     struct dpf_safetensors weights = {0};
+    const struct dpf_model_stream *result = j->solve ? &j->solver.result : &j->start;
     enum dpf_status status = dpf_stage_begin(s, e);
     if (status == DPF_OK)
-        status = dpf_model_stream_encode(&s->writer.encoder, &j->start.model,
-                                         j->start.parameters, 0, &weights, e);
+        status = dpf_model_stream_encode(&s->writer.encoder, &result->model,
+                                         result->parameters, 0, &weights, e);
     if (status == DPF_OK)
         status = dpf_stream_write_encoded(&s->writer, e);
     if (status == DPF_OK && j->export_file)
@@ -333,4 +359,5 @@ void dpf_training_job_release(struct dpf_training_job *j)
     dpf_optimiser_release(&j->optimiser);
     dpf_dataset_release(&j->data);
     dpf_model_stream_release(&j->start);
+    dpf_solve_job_release(&j->solver);
 }

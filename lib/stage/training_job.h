@@ -4,6 +4,7 @@
 #define DPF_STAGE_TRAINING_JOB_H
 
 #include "stage/model_stream.h"
+#include "stage/solve_job.h"
 #include "stage/training_run.h"
 
 /* The words of options, ended by NULL, in the order of the enums they stand for. */
@@ -24,6 +25,9 @@ struct dpf_training_job {
     double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
     double noise_multiplier, final_noise_multiplier, final_clip_l2, target_epsilon, delta;
     int64_t population;
+    const char
+        *solve; /* instead of training: what the stream holds the coefficients of */
+    struct dpf_solve_job solver;
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
     /* what it takes */
     struct dpf_model_stream start; /* the network, and the weights if there are some */
@@ -43,7 +47,7 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
 /* All records are in j->data: train. The result stands in j->start. */
 enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
                                      struct dpf_error *e);
-/* Send header and model; write the file of weights. */
+/* Send header and model (j->start, or what was solved); write the files asked for. */
 enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e);
 void dpf_training_job_release(struct dpf_training_job *j);

@@ -22,8 +22,7 @@ struct shape {
 
 static struct shape shape_of(const struct dpf_training_plan *plan, int64_t population)
 {
-    return (struct shape){plan,
-                          fmin((double)plan->lot / (double)population, 1),
+    return (struct shape){plan, fmin((double)plan->lot / (double)population, 1),
                           (population + plan->lot - 1) / plan->lot};
 }
 
@@ -73,7 +72,8 @@ static double schedule_cost(const struct shape *shape, int64_t steps, double del
     return epsilon;
 }
 
-/* ------------------------------------------------------------------------------ budgets */
+/* ------------------------------------------------------------------------------ budgets
+ */
 
 /* What earlier stages left of the budget, by basic composition. */
 static enum dpf_status remaining(const struct dpf_training_budget *budget,
@@ -156,7 +156,8 @@ enum dpf_status dpf_training_plan_noise(struct dpf_training_plan *plan, int64_t 
                                        : last_step(plan, &shape, &left, e);
 }
 
-/* --------------------------------------------------------------------------------- cost */
+/* --------------------------------------------------------------------------------- cost
+ */
 
 static int64_t steps_taken(const struct dpf_training *t)
 {
@@ -209,10 +210,11 @@ enum dpf_status dpf_training_describe(const struct dpf_training *t, double delta
             .norm = "l2",
             .sensitivity = t->mechanism.sensitivity_l2 * (poisson ? 1 : 2),
             .relation = poisson ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
-            .assumes = t->plan.noise.population || !poisson
-                           ? "rounding of float gradients stays within its allowance"
-                           : "rounding of float gradients stays within its allowance; the "
-                             "number of records is public",
+            .assumes =
+                t->plan.noise.population || !poisson
+                    ? "rounding of float gradients stays within its allowance"
+                    : "rounding of float gradients stays within its allowance; the "
+                      "number of records is public",
             .claimed = {i ? 0 : claimed, i ? 0 : delta,
                         "Abadi et al. 2016, moments accountant for sampled lots"},
             .proven = {i ? 0 : proven, i ? 0 : delta,

@@ -182,7 +182,7 @@ static enum dpf_status write_stream(struct checkpoint *c, struct dpf_stream_writ
         status = dpf_stream_write_header(w, &header, e);
     if (status == DPF_OK)
         status = dpf_model_stream_encode(&w->encoder, c->training->engine->model,
-                                     c->parameters, 2, &weights, e);
+                                         c->parameters, 2, &weights, e);
     if (status == DPF_OK) {
         encode_identity(&w->encoder, &c->id);
         dpf_training_encode(&w->encoder, c->training);
@@ -239,7 +239,8 @@ static void format_accuracy(const struct dpf_training *t, double accuracy, char 
 }
 
 /* The proven epsilon of the steps so far. */
-static void format_cost(const struct dpf_training *t, double delta, char *out, size_t size)
+static void format_cost(const struct dpf_training *t, double delta, char *out,
+                        size_t size)
 {
     struct dpf_text text = {0};
     out[0] = '\0';

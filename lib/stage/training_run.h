@@ -18,8 +18,8 @@ struct dpf_training_run {
 /* Go on from the checkpoint if there is one, train to the end, leaving checkpoints on the
  * way, also when told to stop. A checkpoint of another network, other data, another start
  * or other options is DPF_USAGE, and so is one that another training is using.
- * Checkpoints carry the ledger and provenance in s->out and, with noise, the events of the
- * steps so far. */
+ * Checkpoints carry the ledger and provenance in s->out and, with noise, the events of
+ * the steps so far. */
 enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_run *run,
                                  struct dpf_error *e);
 

@@ -73,11 +73,11 @@ enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_heade
 {
     /* The first stream's provenance stands at the front of what was merged so far. */
     struct dpf_values first = into->provenance;
-    first.count = other->provenance.count < first.count ? other->provenance.count
-                                                        : first.count;
+    first.count =
+        other->provenance.count < first.count ? other->provenance.count : first.count;
     bool parts = mentions_partition(&into->events) || mentions_partition(&other->events);
-    bool together = (into->branches.count > 0 || parts) &&
-                    same_source(&first, &other->provenance);
+    bool together =
+        (into->branches.count > 0 || parts) && same_source(&first, &other->provenance);
     dpf_values_append(&into->provenance, &other->provenance);
     if (!together) {
         dpf_values_release(&into->branches); /* what was merged so far stays one event */

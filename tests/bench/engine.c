@@ -1,6 +1,6 @@
 /* Speed of the learning engine: a training step of a network as examples a second: plain,
- * with clipped gradients, or clipped and with Gaussian noise on their sum (drawn fresh
- * for every step, half by each of two threads). One line of JSON a measurement.
+ * with clipped gradients, or clipped and with the noise of DP-SGD on their sum. One line
+ * of JSON a measurement.
  *
  *   engine NETWORK LOT THREADS MICROBATCH plain|clip|dp SECONDS [RECORDS]
  *
@@ -17,7 +17,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "nn/engine.h"
-#include "random/normal.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -28,7 +27,6 @@ struct bench {
     struct dpf_optimiser optimiser;
     struct dpf_dataset data;
     uint32_t *rows;
-    float *noise;
 };
 
 static void fill_data(struct bench *b, int64_t records)
@@ -80,33 +78,6 @@ static double step_flops(const struct dpf_model *m)
         sum += 2 * weights * positions * (before ? 3 : 2);
     }
     return sum;
-}
-
-/* ------------------------------------------------------------------------------ noise */
-
-struct noise_part {
-    float *out;
-    size_t count;
-    uint64_t seed, index;
-};
-
-static void *draw_part(void *argument)
-{
-    struct noise_part *p = argument;
-    dpf_normal_fill(p->seed, p->index, p->count, p->out);
-    return NULL;
-}
-
-static void draw_noise(float *out, size_t count, uint64_t step, int threads)
-{
-    pthread_t other;
-    size_t half = threads > 1 ? count / 2 : count;
-    struct noise_part first = {out, half, step, 0};
-    struct noise_part second = {out + half, count - half, step, 1};
-    bool shared = threads > 1 && pthread_create(&other, NULL, draw_part, &second) == 0;
-    draw_part(&first);
-    if (shared)
-        pthread_join(other, NULL);
 }
 
 /* --------------------------------------------------------------------------- products */
@@ -250,7 +221,12 @@ int main(int argc, char **argv)
     if (dpf_engine_init(&b.engine, &setup, &e) != DPF_OK ||
         dpf_optimiser_init(&b.optimiser, b.model.span, &e) != DPF_OK)
         return 1;
-    b.noise = dpf_calloc(b.model.span, sizeof *b.noise);
+    struct dpf_gaussian mechanism;
+    struct dpf_gaussian_query query = {
+        .sensitivity_l2 = 1, .values = b.model.span, .parts = (unsigned)b.engine.threads};
+    struct dpf_lot_noise draw = {.mechanism = &mechanism};
+    if (dpf_gaussian_init(&mechanism, &query, 1, &e) != DPF_OK)
+        return 1;
     float *start = dpf_calloc(b.model.span, sizeof *start);
     dpf_seeded_init(&r, "bench weights", 1, 0);
     for (size_t i = 0; i < b.model.span; i++)
@@ -269,10 +245,7 @@ int main(int argc, char **argv)
         struct dpf_lot_result result;
         double now = dpf_clock_seconds();
         dpf_engine_gradients(&b.engine, &work, &result, &e);
-        if (noise)
-            draw_noise(b.noise, b.model.span, (uint64_t)i, b.engine.threads);
-        dpf_engine_update(&b.engine, &b.optimiser, (double)lot, noise ? b.noise : NULL,
-                          &e);
+        dpf_engine_update(&b.engine, &b.optimiser, (double)lot, noise ? &draw : NULL, &e);
         double took = dpf_clock_seconds() - now;
         best = took < best ? took : best;
     }
@@ -289,7 +262,6 @@ int main(int argc, char **argv)
     dpf_dataset_release(&b.data);
     dpf_model_release(&b.model);
     free(b.rows);
-    free(b.noise);
     free(start);
     return e.status == DPF_OK ? 0 : 1;
 }

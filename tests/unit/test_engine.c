@@ -410,14 +410,32 @@ static void test_too_large(void)
 
 /* ---- updates ---- */
 
-static float *noise_for(const struct dpf_model *m)
+/* Noise of deviation 3 from seed 2, and what of it the engine has to add at a step. */
+static struct dpf_gaussian three_for(const struct dpf_model *m, int threads)
 {
-    struct dpf_seeded r;
+    struct dpf_gaussian g;
+    struct dpf_gaussian_query query = {
+        .sensitivity_l2 = 1, .values = m->span, .parts = (unsigned)threads};
+    CU_ASSERT_FATAL(dpf_gaussian_init(&g, &query, 3, NULL) == DPF_OK);
+    return g;
+}
+
+static float *noise_for(const struct dpf_model *m, const struct dpf_gaussian *g,
+                        uint64_t step)
+{
+    enum { BLOCK = 1024 };
     float *noise = dpf_calloc(m->span, sizeof *noise);
+    uint64_t blocks = m->span / BLOCK + 1;
     CU_ASSERT_FATAL(noise != NULL);
-    dpf_seeded_init(&r, "test engine noise", 2, 0);
-    for (size_t i = 0; i < m->span; i++)
-        noise[i] = (float)(3 * dpf_seeded_normal(&r));
+    for (size_t from = 0; from < m->span; from += BLOCK) {
+        struct dpf_random r;
+        int64_t sums[BLOCK] = {0};
+        size_t count = m->span - from < BLOCK ? m->span - from : BLOCK;
+        dpf_random_init_insecure(&r, "noise", 2, step * blocks + from / BLOCK);
+        dpf_gaussian_add(g, &r, 1, sums, count);
+        for (size_t i = 0; i < count; i++)
+            noise[from + i] = (float)((double)sums[i] * g->step);
+    }
     return noise;
 }
 
@@ -437,7 +455,8 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
     struct dpf_lot lot = lot_of(&g, DPF_CLIP_FLAT);
     CU_ASSERT_FATAL(dpf_optimiser_init(&o, span, NULL) == DPF_OK);
     CU_ASSERT_FATAL(dpf_optimiser_init(&own, span, NULL) == DPF_OK);
-    float *noise = noise_for(&g.model), *after = dpf_calloc(span, sizeof *after);
+    struct dpf_gaussian three = three_for(&g.model, threads);
+    float *after = dpf_calloc(span, sizeof *after);
     float *mean = dpf_calloc(span, sizeof *mean);
     CU_ASSERT_FATAL(after && mean);
     start(&e, &g.model, g.parameters, k, threads, 5);
@@ -445,13 +464,16 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
         double worst = 0;
         int left = 0;
         lot.step = (uint64_t)step;
+        struct dpf_lot_noise draw = {
+            .mechanism = &three, .insecure = true, .seed = 2, .step = lot.step};
+        float *noise = noise_for(&g.model, &three, lot.step);
         CU_ASSERT(dpf_engine_gradients(&e, &lot, &result, NULL) == DPF_OK);
         double *sum = sums_of(&e);
         for (size_t i = 0; i < span; i++)
             mean[i] = (float)((sum[i] + (noisy ? (double)noise[i] : 0)) / divisor);
         dpf_optimiser_begin(&own);
         dpf_optimiser_update(&own, 0, span, g.parameters, mean);
-        CU_ASSERT(dpf_engine_update(&e, &o, divisor, noisy ? noise : NULL, NULL) ==
+        CU_ASSERT(dpf_engine_update(&e, &o, divisor, noisy ? &draw : NULL, NULL) ==
                   DPF_OK);
         CU_ASSERT(o.step == (uint64_t)step + 1);
         dpf_engine_get(&e, after);
@@ -464,8 +486,8 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
         CU_ASSERT(left == 0);
         memcpy(g.parameters, after, span * sizeof *after);
         free(sum);
+        free(noise);
     }
-    free(noise);
     free(after);
     free(mean);
     dpf_optimiser_release(&o);
@@ -512,7 +534,11 @@ static void test_noise(void)
     size_t span = g.model.span;
     struct dpf_lot lot = lot_of(&g, DPF_CLIP_NONE);
     CU_ASSERT_FATAL(dpf_optimiser_init(&o, span, NULL) == DPF_OK);
-    float *noise = noise_for(&g.model), *before = dpf_calloc(span, sizeof *before);
+    struct dpf_gaussian three = three_for(&g.model, 3);
+    struct dpf_lot_noise draw = {
+        .mechanism = &three, .insecure = true, .seed = 2, .step = 7};
+    float *noise = noise_for(&g.model, &three, 7);
+    float *before = dpf_calloc(span, sizeof *before);
     float *after = dpf_calloc(span, sizeof *after);
     double worst = 0;
     CU_ASSERT_FATAL(before && after);
@@ -521,7 +547,7 @@ static void test_noise(void)
     CU_ASSERT(dpf_engine_update(&e, &o, ROWS, NULL, NULL) == DPF_OK);
     dpf_engine_get(&e, before);
     CU_ASSERT(memcmp(before, g.parameters, span * sizeof *before) != 0);
-    CU_ASSERT(dpf_engine_update(&e, &o, 8, noise, NULL) == DPF_OK);
+    CU_ASSERT(dpf_engine_update(&e, &o, 8, &draw, NULL) == DPF_OK);
     dpf_engine_get(&e, after);
     for (size_t i = 0; i < span; i++)
         worst = fmax(worst, fabs((double)after[i] -

@@ -1,0 +1,130 @@
+#include "stage/solve_job.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/quadratic_solve.h"
+
+#include "base/banned.h"
+
+const char *const dpf_solve_job_words[] = {"quadratic", NULL};
+const char *const dpf_repair_words[] = {"ridge", "none", NULL};
+
+enum dpf_status dpf_solve_job_open(struct dpf_solve_job *j, struct dpf_stage *s,
+                                   struct dpf_error *e)
+{
+    const struct dpf_field *a = dpf_header_field(&s->in, "gram");
+    const struct dpf_field *b = dpf_header_field(&s->in, "moment");
+    const struct dpf_field *noise = dpf_header_field(&s->in, "noise");
+    const struct dpf_field *intercept = dpf_header_field(&s->in, "intercept");
+    (void)j;
+    bool good = a && b && noise && intercept && a->dtype == DPF_F64 &&
+                b->dtype == DPF_F64 && noise->dtype == DPF_F64 &&
+                intercept->dtype == DPF_U8 && a->shape.rank == 2 && b->shape.rank == 2 &&
+                a->shape.dim[0] == a->shape.dim[1] && a->shape.dim[0] > 0 &&
+                a->shape.dim[0] == b->shape.dim[0] && b->shape.dim[1] > 0 &&
+                dpf_shape_elements(&noise->shape) == 2 &&
+                dpf_shape_elements(&intercept->shape) == 1;
+    return good ? DPF_OK
+                : dpf_fail(e, DPF_BAD_STREAM,
+                           "the stream holds no quadratic form, as 'perturb --release "
+                           "quadratic' makes it");
+}
+
+/* A dense layer of the solution, [n, outputs] with the constant's row first. */
+static enum dpf_status make_model(struct dpf_solve_job *j, size_t n, size_t outputs,
+                                  bool intercept, const double *w, struct dpf_error *e)
+{
+    struct dpf_model *m = &j->result.model;
+    size_t features = n - intercept;
+    char *text = dpf_format("input x %zu\ny = dense x out=%zu%s\noutput y\n", features,
+                            outputs, intercept ? "" : " bias=0");
+    if (!text)
+        return dpf_fail_memory(e);
+    enum dpf_status status = dpf_model_parse(m, text, strlen(text), "solution", e);
+    free(text);
+    if (status != DPF_OK)
+        return status;
+    j->result.parameters = dpf_calloc(m->span + 1, sizeof *j->result.parameters);
+    if (!j->result.parameters)
+        return dpf_fail_memory(e);
+    const struct dpf_node *layer = &m->nodes[m->output];
+    float *weights = j->result.parameters + layer->offset[0];
+    for (size_t k = 0; k < outputs; k++)
+        for (size_t i = 0; i < features; i++)
+            weights[k * features + i] = (float)w[(i + intercept) * outputs + k];
+    for (size_t k = 0; intercept && k < outputs; k++)
+        j->result.parameters[layer->offset[1] + k] = (float)w[k];
+    return DPF_OK;
+}
+
+static void tell(const struct dpf_solve_job *j, const struct dpf_quadratic_outcome *o,
+                 size_t n)
+{
+    bool none = strcmp(j->repair, "none") == 0;
+    if (none && o->smallest <= 0)
+        dpf_notice("the noisy form has no minimum (smallest eigenvalue %.4g): this is a "
+                   "saddle point; '--repair ridge' mends it",
+                   o->smallest);
+    else
+        dpf_notice("smallest eigenvalue %.4g, ridge %.4g, %zu of %zu directions dropped",
+                   o->smallest, o->ridge, o->dropped, n);
+}
+
+enum dpf_status dpf_solve_job_take(struct dpf_solve_job *j, struct dpf_stage *s,
+                                   struct dpf_batch *b, struct dpf_error *e)
+{
+    struct dpf_tensor *a = dpf_batch_field(b, &s->in, "gram", e);
+    struct dpf_tensor *moment = dpf_batch_field(b, &s->in, "moment", e);
+    struct dpf_tensor *noise = dpf_batch_field(b, &s->in, "noise", e);
+    struct dpf_tensor *constant = dpf_batch_field(b, &s->in, "intercept", e);
+    struct dpf_quadratic_outcome outcome;
+    if (!a || !moment || !noise || !constant)
+        return DPF_BAD_STREAM;
+    if (b->rows == 0)
+        return DPF_OK;
+    if (b->rows > 1 || j->result.parameters)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the stream holds more than one quadratic form");
+    struct dpf_quadratic_form form = {.n = a->shape.dim[1],
+                                      .outputs = moment->shape.dim[2],
+                                      .a = a->data,
+                                      .b = moment->data,
+                                      .noise_stddev = *(const double *)noise->data};
+    struct dpf_quadratic_repair repair = {.none = strcmp(j->repair, "none") == 0,
+                                          .ridge = j->ridge};
+    bool intercept = *(const uint8_t *)constant->data != 0;
+    for (size_t i = 0; i < form.n * (form.n + form.outputs); i++)
+        if (!isfinite(i < form.n * form.n ? form.a[i] : form.b[i - form.n * form.n]))
+            return dpf_fail(e, DPF_BAD_STREAM, "a coefficient is not a finite number");
+    if (!isfinite(form.noise_stddev) || form.noise_stddev < 0 || form.n <= intercept)
+        return dpf_fail(e, DPF_BAD_STREAM, "the quadratic form does not fit together");
+    double *w = dpf_calloc(form.n * form.outputs, sizeof *w);
+    enum dpf_status status =
+        w ? dpf_quadratic_solve(&form, &repair, w, &outcome, e) : dpf_fail_memory(e);
+    if (status == DPF_OK)
+        tell(j, &outcome, form.n);
+    if (status == DPF_OK)
+        status = make_model(j, form.n, form.outputs, intercept, w, e);
+    free(w);
+    return status;
+}
+
+enum dpf_status dpf_solve_job_finish(const struct dpf_solve_job *j, struct dpf_stage *s,
+                                     struct dpf_error *e)
+{
+    if (s->in.is_private)
+        dpf_stage_add_unprotected_event(s, "the model was solved from private numbers");
+    return j->result.parameters
+               ? DPF_OK
+               : dpf_fail(e, DPF_BAD_STREAM, "the stream holds no quadratic form");
+}
+
+void dpf_solve_job_release(struct dpf_solve_job *j)
+{
+    dpf_model_stream_release(&j->result);
+}

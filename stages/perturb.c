@@ -1,0 +1,97 @@
+/* perturb: release records, their sum or their quadratic form with noise. */
+#include "stage/perturb_job.h"
+
+#include "base/banned.h"
+
+static struct dpf_perturb_job job = {.field = "x", .target = "y", .seed = -1, .y = -1};
+
+static const struct dpf_option options[] = {
+    {.name = "release",
+     .kind = DPF_KIND_CHOICE,
+     .target = &job.release,
+     .choices = dpf_release_words,
+     .arg = "WHAT",
+     .help = "each record (local privacy), the sum of all, or the coefficients of least "
+             "squares",
+     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_CHOICE("mechanism", &job.mechanism, dpf_perturb_words, "NAME",
+                   "the noise on records and sums"),
+    DPF_OPT_CHOICE("variant", &job.variant, dpf_quadratic_words, "NAME",
+                   "quadratic: paper (Laplace as printed), sound (less of it, proven), "
+                   "gaussian, plain (no noise)"),
+    DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the privacy to spend"),
+    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of Gaussian noise"),
+    DPF_OPT_CHOICE("relation", &job.relation, dpf_central_words, "NAME",
+                   "who is a neighbour: one record more or less, or one replaced"),
+    DPF_OPT_STRING("field", &job.field, "NAME", "what is perturbed (x)"),
+    DPF_OPT_STRING("target", &job.target, "NAME",
+                   "quadratic: what is to be predicted, a number or a class (y)"),
+    DPF_OPT_FLAG("no-intercept", &job.no_intercept,
+                 "quadratic: no constant beside the features"),
+    DPF_OPT_FLAG("only", &job.only, "records: drop all other fields"),
+    DPF_OPT_FLAG("non-private", &job.non_private,
+                 "accept a release without noise; the ledger says so"),
+    DPF_OPT_INT("insecure-seed", &job.seed, "N", 0, 9e15,
+                "draw the noise from N: the same each time, and no protection"),
+    DPF_OPT_END,
+};
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    return dpf_perturb_job_check(&job, s, e);
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    return dpf_perturb_job_open(&job, s, e);
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    return dpf_perturb_job_take(&job, s, b, e);
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    return dpf_perturb_job_finish(&job, s, e);
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_perturb_job_release(&job);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "perturb",
+    .summary = "release records, their sum or their quadratic form with noise",
+    .reads = "x: numbers with declared bounds or norm; quadratic: y too",
+    .writes =
+        "the noisy records, or one record: the sum, or gram, moment and their noise",
+    .privacy = "epsilon (and delta) as given; sensitivity comes from declared bounds",
+    .example =
+        "dpflow load synth-census:train --limit 2000 | dpflow normalize --declared "
+        "--signed | dpflow normalize --field y --declared --signed | dpflow perturb "
+        "--release quadratic --variant sound --epsilon 1 | dpflow inspect",
+    .detail =
+        "Values outside the bounds are clipped and counted, without saying which. The\n"
+        "coefficients are of sum (w x - y)^2: gram is the sum of x x', moment of x y', "
+        "with a\n"
+        "constant 1 in front of x unless --no-intercept. Paper and sound variants "
+        "protect "
+        "under\n"
+        "replace-one.",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_close = on_close,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

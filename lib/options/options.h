@@ -18,7 +18,8 @@ enum dpf_option_kind {
     DPF_KIND_RANGE,   /* struct dpf_range, LO:HI */
     DPF_KIND_STRING,  /* const char * */
     DPF_KIND_CHOICE,  /* const char *, one of choices */
-    DPF_KIND_FILE,    /* const char *, a file that is read: its content is what matters */
+    DPF_KIND_FILE,    /* const char *, a file that is read: its content is what matters; an
+                       * empty name is as good as none */
     DPF_KIND_OUTFILE, /* const char *, a file or folder that is written as a side effect
                        */
     DPF_KIND_ENDPOINT, /* const char *, another stream that is read */

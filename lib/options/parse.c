@@ -184,6 +184,9 @@ static enum dpf_status add_argument(struct dpf_parsed *parsed, const char *word,
 static enum dpf_status add_option(const struct dpf_option *o, const char *value,
                                   struct dpf_parsed *parsed, struct dpf_error *e)
 {
+    /* A pipeline's optional file: an empty parameter is no file. */
+    if (o->kind == DPF_KIND_FILE && value[0] == '\0')
+        return DPF_OK;
     enum dpf_status status = store(o, value, e);
     if (status != DPF_OK)
         return status;

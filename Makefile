@@ -176,14 +176,19 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY)
 demo: all
 	$(Q)$(BUILD)/bin/dpflow run pipelines/first-look.pipe --dir $(BUILD)/demo
 	@cat $(BUILD)/demo/statistics.txt
-	$(Q)$(BUILD)/bin/dpflow run pipelines/plain-digits.pipe --dir $(BUILD)/demo-train
+	$(Q)$(BUILD)/bin/dpflow run pipelines/plain-digits.pipe --dir $(BUILD)/demo-plain
+	$(Q)$(BUILD)/bin/dpflow run pipelines/dpsgd-digits.pipe --dir $(BUILD)/demo-private
 	@echo
-	@cat $(BUILD)/demo-train/score.txt
+	@echo "Trained without privacy"
+	@sed -n 2p $(BUILD)/demo-plain/score.txt
+	@echo "Trained privately, by DP-SGD"
+	@sed -n 2p $(BUILD)/demo-private/score.txt
+	@cat $(BUILD)/demo-private/cost.txt
 	@echo
 	@echo "Look at  $(BUILD)/demo/pictures/x.png   the digits, a row for each class"
 	@echo "         $(BUILD)/demo/*.mp             every named stream: dpflow inspect -i FILE"
-	@echo "         $(BUILD)/demo-train            the trained model, its score, metrics.json"
-	@echo "         pipelines/first-look.pipe, pipelines/plain-digits.pipe     what ran"
+	@echo "         $(BUILD)/demo-private          the model, its score, metrics.json, account.json"
+	@echo "         pipelines/dpsgd-digits.pipe   what ran; dpflow account -i MODEL  what it cost"
 
 # --------------------------------------------------------------------------- tests
 

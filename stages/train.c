@@ -164,8 +164,8 @@ static const struct dpf_stage_info info = {
     .detail =
         "Architectures: abadi-mnist, adlm-mnist, adlm-cifar, cnm-mnist, cnm-cifar, "
         "latent-fc,\n"
-        "plain-mnist, plain-cifar, unet3d, tiny, dpsgd-mnist, dpsgd-cifar, "
-        "oriented-mnist.\n\n"
+        "plain-mnist, plain-cifar, unet3d, tiny, dpsgd-mnist, dpsgd-digits, "
+        "dpsgd-cifar,\noriented-mnist.\n\n"
         "The same --insecure-seed, --threads and --microbatch give the same bits, also "
         "when a\n"
         "run was killed and goes on from its --checkpoint. Loss and accuracy that are\n"

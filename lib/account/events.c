@@ -27,7 +27,7 @@ static void number(msgpack_packer *p, const char *key, double value)
 }
 
 static void statement(msgpack_packer *p, const char *key, const char *source_key,
-                      const struct dpf_statement *s)
+                      const struct dpf_guarantee *s)
 {
     dpf_pack_string(p, key);
     msgpack_pack_map(p, 3);

@@ -18,7 +18,7 @@ enum dpf_relation {
 extern const char *const dpf_relation_words[]; /* ended by NULL */
 
 /* Somebody's word on the cost. epsilon is infinite where nothing is promised. */
-struct dpf_statement {
+struct dpf_guarantee {
     double epsilon, delta;
     const char *source; /* claimed: the paper; proven: the theorem */
 };
@@ -30,7 +30,7 @@ struct dpf_mechanism_event {
     double sensitivity;
     enum dpf_relation relation;
     const char *assumes; /* what the proof takes for granted, or NULL */
-    struct dpf_statement claimed, proven;
+    struct dpf_guarantee claimed, proven;
 };
 
 void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
@@ -46,7 +46,7 @@ struct dpf_account_request {
 };
 
 struct dpf_account {
-    struct dpf_statement claimed, proven; /* sources point into the texts below */
+    struct dpf_guarantee claimed, proven; /* sources point into the texts below */
     bool has_claim;
     enum dpf_relation relation;
     enum dpf_method method;

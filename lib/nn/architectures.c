@@ -225,6 +225,14 @@ static const struct {
                     "t4 = tanh d1\n"
                     "y = dense t4 out=10\n"
                     "output y\n"},
+    /* The same for the embedded digits of 8x8. */
+    {"dpsgd-digits", "input x 1x8x8\n"
+                     "c1 = conv x out=16 kernel=3 pad=1\n"
+                     "t1 = tanh c1\n"
+                     "p1 = max-pool t1 kernel=2\n"
+                     "f = flatten p1\n"
+                     "y = dense f out=10\n"
+                     "output y\n"},
     /* Frozen features for a private head: edges of eight directions (--init oriented),
      * how much of each in every 4x4 square. 392 numbers, none below 0. */
     {"oriented-mnist", "input x 1x28x28\n"
@@ -245,9 +253,9 @@ static const struct {
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
 const char *const dpf_architecture_names[] = {
-    "abadi-mnist", "adlm-mnist",  "adlm-cifar",     "cnm-mnist", "cnm-cifar",
-    "latent-fc",   "plain-mnist", "plain-cifar",    "unet3d",    "tiny",
-    "dpsgd-mnist", "dpsgd-cifar", "oriented-mnist", NULL};
+    "abadi-mnist", "adlm-mnist",   "adlm-cifar",     "cnm-mnist",   "cnm-cifar",
+    "latent-fc",   "plain-mnist",  "plain-cifar",    "unet3d",      "tiny",
+    "dpsgd-mnist", "dpsgd-digits", "oriented-mnist", "dpsgd-cifar", NULL};
 
 const char *dpf_architecture(const char *name)
 {

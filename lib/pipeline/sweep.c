@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "pipeline/metrics.h"
+#include "pipeline/results.h"
 
 #include "base/banned.h"
 
@@ -115,6 +115,8 @@ static enum dpf_status run_point(const struct dpf_sweep *sweep, const char *text
             status = dpf_plan_write_summary(&plan, e);
         if (status == DPF_OK)
             status = dpf_plan_write_metrics(&plan, e);
+        if (status == DPF_OK)
+            status = dpf_plan_write_account(&plan, e);
         if (status == DPF_OK && !sweep->run.quiet)
             show(sweep, &plan, dir);
     }

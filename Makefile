@@ -6,7 +6,7 @@
 #   make check-sanitize  all tests under AddressSanitizer and UBSan
 #   make check-peers     compare streams with Python's msgpack (throw-away venv)
 #   make bench           speed and memory, as ratios within one run
-#   make bench-peers     the same against PyTorch and Opacus (throw-away venv, 3 GB)
+#   make bench-peers     the same against PyTorch, Opacus, dp-accounting (throw-away venv, 3 GB)
 #   make fuzz            every parser under libFuzzer, FUZZ_SECONDS each
 #   make man             man pages into build/man
 #   make install         into PREFIX
@@ -206,11 +206,11 @@ check-peers: all
 	$(Q)BUILD="$(BUILD)" bash tests/bench/peers/check
 
 bench: all need-mpi
-	$(Q)$(MAKE) --no-print-directory build $(BUILD)/bench/engine
+	$(Q)$(MAKE) --no-print-directory build $(BUILD)/bench/engine $(BUILD)/bench/privacy
 	$(Q)BUILD="$(BUILD)" bash tests/bench/run
 
 bench-peers: all
-	$(Q)$(MAKE) --no-print-directory build $(BUILD)/bench/engine
+	$(Q)$(MAKE) --no-print-directory build $(BUILD)/bench/engine $(BUILD)/bench/privacy
 	$(Q)BUILD="$(BUILD)" bash tests/bench/peers/bench
 
 fuzz: need-fuzz

@@ -76,8 +76,7 @@ double dpf_strong_linear_epsilon(const struct dpf_spending *s, double delta)
     return best;
 }
 
-/* ------------------------------------------------------------------------------ methods
- */
+/* ------------------------------------------------------------------------- methods */
 
 const char *dpf_method_objection(enum dpf_method method, const struct dpf_spending *list,
                                  size_t count, double delta)

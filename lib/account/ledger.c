@@ -69,8 +69,7 @@ static void unbounded(struct reading *r, const char *why, size_t size)
     tell(&r->account->why, why, size);
 }
 
-/* ------------------------------------------------------------------------------ events
- */
+/* -------------------------------------------------------------------------- events */
 
 static int word_index(const msgpack_object *o, const char *const *words)
 {
@@ -358,8 +357,7 @@ static enum dpf_status read_ledger(const struct dpf_values *events, struct readi
     return status;
 }
 
-/* ---------------------------------------------------------------------- one path's cost
- */
+/* ----------------------------------------------------------------- one path's cost */
 
 /* The relation of all, or DPF_PRIVACY with the conversion. */
 static enum dpf_status common_relation(const struct reading *r,
@@ -409,62 +407,60 @@ static bool for_group(struct dpf_spending *s, double k)
 }
 
 /* Group privacy: (e, d) for one record is (ke, d (e^ke - 1) / (e^e - 1)) for k. */
-static enum dpf_status lump_epsilon(enum dpf_method method, const struct dpf_spending *s,
+static enum dpf_status lump_epsilon(enum dpf_method method,
+                                    const struct dpf_spending *list, size_t count,
                                     double k, double delta, double *epsilon,
-                                    struct dpf_error *e)
+                                    enum dpf_method *used, struct dpf_error *e)
 {
-    double one = 0, share = delta / k, needed = 0;
+    double one = 0, share = delta / k, needed = INFINITY;
     enum dpf_status status = DPF_OK;
-    for (int i = 0; status == DPF_OK && i < 60; i++) {
-        status = dpf_compose_epsilon(method, s, 1, share, &one, NULL, e);
+    for (int i = 0; status == DPF_OK && needed > delta && i < 60; i++) {
+        status = dpf_compose_epsilon(method, list, count, share, &one, used, e);
         double factor = one > 0 ? expm1(fmin(k * one, 700)) / expm1(one) : k;
         needed = share * factor;
-        if (needed <= delta)
-            break;
         share = delta / factor * 0.9;
     }
     *epsilon = needed <= delta ? k * one : INFINITY;
     return status;
 }
 
+/* Mechanisms with a known form for groups compose; the others compose among themselves
+ * and are lumped; each side has half of delta. */
 static enum dpf_status path_epsilon(const struct path *p, enum dpf_relation relation,
                                     const struct dpf_account_request *request,
                                     double delta, double *epsilon,
                                     enum dpf_method *method, struct dpf_error *e)
 {
-    struct dpf_spending *list = dpf_calloc(p->count + 1, sizeof *list);
-    size_t simple = 0, lumps = 0;
-    enum dpf_status status = list ? DPF_OK : dpf_fail_memory(e);
-    for (int round = 0; status == DPF_OK && round < 2; round++) {
-        double share = lumps ? delta / 2 / (double)lumps : 0;
-        for (size_t i = 0; status == DPF_OK && i < p->count; i++) {
-            const struct entry *x = &p->entries[i];
-            struct dpf_spending s = x->spending;
-            double one, k = (double)x->group;
-            if (relation == DPF_REPLACE_ONE && x->relation == DPF_ADD_REMOVE)
-                k *= 2;
-            bool known = for_group(&s, k);
-            if (round == 0 && known)
-                list[simple++] = s;
-            else if (round == 0)
-                lumps++;
-            else if (!known) {
-                status = lump_epsilon(request->method, &s, k, share, &one, e);
-                *epsilon += one;
-            }
+    struct dpf_spending *known = dpf_calloc(2 * p->count + 1, sizeof *known);
+    struct dpf_spending *lump = known ? known + p->count : NULL;
+    size_t known_count = 0, lump_count = 0;
+    double largest = 1, more = 0;
+    if (!known)
+        return dpf_fail_memory(e);
+    for (size_t i = 0; i < p->count; i++) {
+        const struct entry *x = &p->entries[i];
+        struct dpf_spending s = x->spending;
+        bool pair = relation == DPF_REPLACE_ONE && x->relation == DPF_ADD_REMOVE;
+        double k = (double)x->group * (pair ? 2 : 1);
+        if (for_group(&s, k)) {
+            known[known_count++] = s;
+        } else {
+            lump[lump_count++] = s;
+            largest = fmax(largest, k);
         }
-        if (round == 0 && status == DPF_OK)
-            status = dpf_compose_epsilon(request->method, list, simple,
-                                         lumps ? delta / 2 : delta, epsilon, method, e);
-        if (lumps == 0)
-            break;
     }
-    free(list);
+    double share = known_count && lump_count ? delta / 2 : delta;
+    enum dpf_status status = dpf_compose_epsilon(request->method, known, known_count,
+                                                 share, epsilon, method, e);
+    if (status == DPF_OK && lump_count)
+        status = lump_epsilon(request->method, lump, lump_count, largest, share, &more,
+                              method, e);
+    *epsilon += more;
+    free(known);
     return status;
 }
 
-/* ------------------------------------------------------------------------- the account
- */
+/* --------------------------------------------------------------------- the account */
 
 static void sum_claims(struct dpf_account *a, const struct reading *r)
 {

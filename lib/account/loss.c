@@ -107,8 +107,7 @@ static void base_masses(const struct dpf_spending *s, double from, double to, do
         *p += (answers - 2) * low, *q += (answers - 2) * low;
 }
 
-/* ------------------------------------------------------------------------------ buckets
- */
+/* ------------------------------------------------------------------------- buckets */
 
 /* The loss without sampling that sampling turns into `loss`: ln(1 - q + q e^v) = loss. */
 static double unsampled(double loss, double rate)

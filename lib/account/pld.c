@@ -213,8 +213,7 @@ static enum dpf_status convolve(const struct sum *s, struct window *w,
     return status;
 }
 
-/* ------------------------------------------------------------------------------ answer
- */
+/* -------------------------------------------------------------------------- answer */
 
 /* From the top down: above = mass above, scaled = the same times e^(here - loss). Then
  * delta(here) = above - scaled + more. */
@@ -271,8 +270,7 @@ static enum dpf_status answer_direction(const struct sum *s, const struct questi
     return status;
 }
 
-/* ---------------------------------------------------------------------------- the grid
- */
+/* ------------------------------------------------------------------------ the grid */
 
 /* The step: so small that dividing buckets adds less than 1e-4 of the variance (it adds
  * about step^2 / 6 a use), but not so small that the window needs too many points. */

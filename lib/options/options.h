@@ -12,16 +12,16 @@
 
 enum dpf_option_kind {
     DPF_KIND_END = 0,
-    DPF_KIND_FLAG,    /* bool */
-    DPF_KIND_INT,     /* int64_t within [lo, hi] */
-    DPF_KIND_REAL,    /* double within [lo, hi] */
-    DPF_KIND_RANGE,   /* struct dpf_range, LO:HI */
-    DPF_KIND_STRING,  /* const char * */
-    DPF_KIND_CHOICE,  /* const char *, one of choices */
-    DPF_KIND_FILE,    /* const char *, a file that is read: its content is what matters; an
-                       * empty name is as good as none */
-    DPF_KIND_OUTFILE, /* const char *, a file or folder that is written as a side effect
-                       */
+    DPF_KIND_FLAG,   /* bool */
+    DPF_KIND_INT,    /* int64_t within [lo, hi] */
+    DPF_KIND_REAL,   /* double within [lo, hi] */
+    DPF_KIND_RANGE,  /* struct dpf_range, LO:HI */
+    DPF_KIND_STRING, /* const char * */
+    DPF_KIND_CHOICE, /* const char *, one of choices */
+    DPF_KIND_FILE,   /* const char *, a file that is read: its content is what matters; an
+                      * empty name is as good as none */
+    DPF_KIND_OUTFILE,  /* const char *, a file or folder that is written as a side effect
+                        */
     DPF_KIND_ENDPOINT, /* const char *, another stream that is read */
     DPF_KIND_LIST,     /* struct dpf_list, repeatable */
 };

@@ -42,7 +42,8 @@ static enum dpf_status take_metric(struct dpf_stream_reader *r, struct dpf_text 
     return DPF_OK;
 }
 
-/* What the ledger comes to. One that cannot be accounted for has no epsilon, and says why.
+/* What the ledger comes to. One that cannot be accounted for has no epsilon, and says
+ * why.
  */
 static enum dpf_status take_account(struct dpf_stream_reader *r, struct dpf_text *out,
                                     bool *good, struct dpf_error *e)

@@ -13,8 +13,7 @@
 
 enum { BLOCK = 512, MAX_BITS = 18 };
 
-/* ------------------------------------------------------------------------ sensitivities
- */
+/* ------------------------------------------------------------------- sensitivities */
 
 double dpf_quadratic_l1(size_t features, bool intercept, bool classes)
 {
@@ -37,8 +36,7 @@ double dpf_quadratic_l2(double norm_squared, double weight, bool replace_one,
            (1 + 1e-15);
 }
 
-/* -------------------------------------------------------------------------------- setup
- */
+/* --------------------------------------------------------------------------- setup */
 
 /* The finest grid on which noise of this size (in units of x^2) can be drawn. */
 static int bits_for(double noise)
@@ -153,8 +151,7 @@ void dpf_quadratic_release(struct dpf_quadratic *q)
     q->block_a = q->block_b = q->rows = q->targets = NULL;
 }
 
-/* --------------------------------------------------------------------------------- sums
- */
+/* ---------------------------------------------------------------------------- sums */
 
 /* A value within [-1, 1] as an integer of the grid. */
 static double to_grid(struct dpf_quadratic *q, double value, double scale)
@@ -249,8 +246,7 @@ void dpf_quadratic_add(struct dpf_quadratic *q, const float *x, const float *y,
     }
 }
 
-/* ------------------------------------------------------------------------------ release
- */
+/* ------------------------------------------------------------------------- release */
 
 /* Noise on every entry (paper), or on one of each pair. */
 static void add_noise(struct dpf_quadratic *q, struct dpf_random *r)

@@ -19,22 +19,59 @@ static struct expansion expand(double p)
     return (struct expansion){.zeros = -exponent, .digits = (uint64_t)ldexp(m, 64)};
 }
 
-static inline uint64_t word(struct dpf_random *r, const struct expansion *x)
+/* GROUP words side by side, as vector code: a digit of U for each of their lanes is drawn
+ * while any of them is undecided. */
+enum { GROUP = 8 };
+
+static inline __attribute__((always_inline)) void
+group(struct dpf_random *r, const struct expansion *x, uint64_t result[GROUP])
 {
-    uint64_t undecided = ~(uint64_t)0, result = 0;
-    for (int i = 0; i < x->zeros && undecided; i++)
-        undecided &= ~dpf_random_u64(r); /* U has 1 where p has 0: not below */
-    for (uint64_t digits = x->digits; digits && undecided; digits <<= 1) {
-        uint64_t drawn = dpf_random_u64(r);
-        if (digits >> 63) {
-            result |= undecided & ~drawn;
-            undecided &= drawn;
-        } else {
-            undecided &= ~drawn;
-        }
+    uint64_t undecided[GROUP], drawn[GROUP], left = 1, digits = x->digits;
+    for (int i = 0; i < GROUP; i++) {
+        undecided[i] = ~(uint64_t)0;
+        result[i] = 0;
     }
-    return result; /* all digits alike: U >= p */
+    for (int zeros = x->zeros; (zeros > 0 || digits) && left; zeros--) {
+        uint64_t one = 0; /* all ones where p's digit is 1 */
+        if (zeros <= 0) {
+            one = 0 - (digits >> 63);
+            digits <<= 1;
+        }
+        memcpy(drawn, dpf_random_take(r, sizeof drawn), sizeof drawn);
+        left = 0;
+        for (int i = 0; i < GROUP; i++) {
+            result[i] |= undecided[i] & ~drawn[i] & one; /* U has 0 where p has 1 */
+            undecided[i] &= drawn[i] ^ ~one;             /* U's digit is p's */
+            left |= undecided[i];
+        }
+    } /* all digits alike: U >= p */
 }
+
+static inline __attribute__((always_inline)) void
+groups(struct dpf_random *r, const struct expansion *x, uint64_t *words, size_t count)
+{
+    uint64_t result[GROUP];
+    for (size_t done = 0; done < count; done += GROUP) {
+        size_t left = count - done < GROUP ? count - done : GROUP;
+        group(r, x, result);
+        memcpy(words + done, result, left * sizeof *words);
+    }
+}
+
+static void groups_anywhere(struct dpf_random *r, const struct expansion *x,
+                            uint64_t *words, size_t count)
+{
+    groups(r, x, words, count);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void groups_avx2(struct dpf_random *r,
+                                                        const struct expansion *x,
+                                                        uint64_t *words, size_t count)
+{
+    groups(r, x, words, count);
+}
+#endif
 
 void dpf_bernoulli_words(struct dpf_random *r, double p, uint64_t *words, size_t count)
 {
@@ -43,15 +80,21 @@ void dpf_bernoulli_words(struct dpf_random *r, double p, uint64_t *words, size_t
         return;
     }
     struct expansion x = expand(p);
-    for (size_t i = 0; i < count; i++)
-        words[i] = word(r, &x);
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2")) {
+        groups_avx2(r, &x, words, count);
+        return;
+    }
+#endif
+    groups_anywhere(r, &x, words, count);
 }
 
 bool dpf_bernoulli(struct dpf_random *r, double p)
 {
     if (!(p > 0) || p >= 1)
         return p >= 1;
-    /* one lane: at the first digit where U has 0, p decides if it has 1 */
+    /* one lane: the comparison of 64 digits decides */
     struct expansion x = expand(p);
     for (int i = 0; i < x.zeros; i++)
         if (dpf_random_u64(r) >> 63)

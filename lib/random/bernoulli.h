@@ -1,9 +1,9 @@
 /* Bits that are 1 with probability p exactly, 64 at a time.
  *
  * A uniform real U is below p if, at the first binary digit where the two differ, U has 0
- * and p has 1. Digit by digit, half of the undecided lanes of a word are decided, so a
- * word takes about eight random words whatever p is, and nothing is rounded: a double is
- * a finite binary fraction. */
+ * and p has 1. Digit by digit, half of the undecided lanes are decided, so eight words
+ * take about ten times eight random ones whatever p is, and nothing is rounded: a double
+ * is a finite binary fraction. */
 #ifndef DPF_RANDOM_BERNOULLI_H
 #define DPF_RANDOM_BERNOULLI_H
 

@@ -167,8 +167,7 @@ void dpf_noise_fast_exponentials(const uint64_t *digits, size_t count, double *o
         out[i] = minus_log(unit(digits[i]));
 }
 
-/* ----------------------------------------------------------------------- exact, slowly
- */
+/* ------------------------------------------------------------------- exact, slowly */
 
 /* A uniform real of which `bits` digits are known: value / 2^bits, give or take the last
  * one. Digits are added as they are needed. */

@@ -109,6 +109,15 @@ void dpf_random_bytes(struct dpf_random *r, void *out, size_t size)
     }
 }
 
+const unsigned char *dpf_random_take(struct dpf_random *r, size_t size)
+{
+    mind_forks(r);
+    if (r->used + size > sizeof r->bytes)
+        refill(r);
+    r->used += size;
+    return r->bytes + r->used - size;
+}
+
 uint64_t dpf_random_below(struct dpf_random *r, uint64_t n)
 {
     uint64_t reject = (0 - n) % n, draw; /* 2^64 mod n values at the bottom are redrawn */

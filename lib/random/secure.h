@@ -42,6 +42,9 @@ void dpf_random_release(struct dpf_random *r);
  * below check before every use, not only there. */
 uint64_t dpf_random_u64(struct dpf_random *r);
 void dpf_random_bytes(struct dpf_random *r, void *out, size_t size);
+/* The next `size` bytes, at most 64, where they lie; valid until the next draw. What is
+ * left of a refill that is too short is passed over. */
+const unsigned char *dpf_random_take(struct dpf_random *r, size_t size);
 /* Uniform in [0, n) without bias; n > 0. */
 uint64_t dpf_random_below(struct dpf_random *r, uint64_t n);
 

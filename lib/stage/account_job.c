@@ -13,8 +13,7 @@ const char *const dpf_account_methods[] = {"basic", "strong", "moments", "rdp", 
                                            "gdp",   "best",   "all",     NULL};
 const char *const dpf_solve_words[] = {"sigma", "steps", "rate", NULL};
 
-/* ----------------------------------------------------------------------------- options
- */
+/* ------------------------------------------------------------------------- options */
 
 static bool key_is(const char *key, size_t size, const char *name)
 {
@@ -168,8 +167,7 @@ void dpf_account_job_release(struct dpf_account_job *j)
     j->list = NULL;
 }
 
-/* ------------------------------------------------------------------------------- answers
- */
+/* ------------------------------------------------------------------------- answers */
 
 static enum dpf_method method_of(const struct dpf_account_job *j)
 {

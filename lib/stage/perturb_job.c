@@ -30,8 +30,7 @@ static bool is_plain(const struct dpf_perturb_job *j)
     return is(j->variant, "plain");
 }
 
-/* ----------------------------------------------------------------------------- options
- */
+/* ------------------------------------------------------------------------- options */
 
 enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
                                       const struct dpf_stage *s, struct dpf_error *e)
@@ -73,8 +72,7 @@ enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
     return DPF_OK;
 }
 
-/* --------------------------------------------------------------------------- boundaries
- */
+/* ---------------------------------------------------------------------- boundaries */
 
 /* The declared bounds, a pair for each value. */
 static enum dpf_status take_bounds(struct dpf_perturb_job *j, const struct dpf_field *f,
@@ -122,8 +120,7 @@ static double clip(struct dpf_perturb_job *j, size_t i, double value)
                               : 0.5 * (j->lo[i] + j->hi[i]);
 }
 
-/* ------------------------------------------------------------------------ records, sums
- */
+/* ------------------------------------------------------------------- records, sums */
 
 static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
                                      struct dpf_error *e)
@@ -224,8 +221,7 @@ static enum dpf_status open_records(struct dpf_perturb_job *j, struct dpf_stage 
     return status;
 }
 
-/* --------------------------------------------------------------------------- quadratic
- */
+/* ----------------------------------------------------------------------- quadratic */
 
 /* The target: a number in [-1, 1], or a class. */
 static enum dpf_status take_target(struct dpf_perturb_job *j, struct dpf_header *h,
@@ -368,8 +364,7 @@ static enum dpf_status emit_quadratic(struct dpf_perturb_job *j, struct dpf_stag
     return status;
 }
 
-/* ---------------------------------------------------------------------------------- all
- */
+/* ----------------------------------------------------------------------------- all */
 
 static enum dpf_status open_sum(struct dpf_perturb_job *j, struct dpf_stage *s,
                                 struct dpf_error *e)

@@ -72,8 +72,7 @@ static double schedule_cost(const struct shape *shape, int64_t steps, double del
     return epsilon;
 }
 
-/* ------------------------------------------------------------------------------ budgets
- */
+/* ------------------------------------------------------------------------- budgets */
 
 /* What earlier stages left of the budget, by basic composition. */
 static enum dpf_status remaining(const struct dpf_training_budget *budget,
@@ -156,8 +155,7 @@ enum dpf_status dpf_training_plan_noise(struct dpf_training_plan *plan, int64_t 
                                        : last_step(plan, &shape, &left, e);
 }
 
-/* --------------------------------------------------------------------------------- cost
- */
+/* ---------------------------------------------------------------------------- cost */
 
 static int64_t steps_taken(const struct dpf_training *t)
 {

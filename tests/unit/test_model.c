@@ -39,6 +39,10 @@ static void test_architectures(void)
         /* summed up by a script from the widths 16 to 256 */
         {"unet3d", "y", "4x64x64x64", 5649204},
         {"tiny", "f", "128", 80 + 1290},
+        {"dpsgd-mnist", "p2", "32x4x4", 26010},
+        {"dpsgd-digits", "f", "256", 160 + 2570},
+        {"oriented-mnist", "f", "392", 208},
+        {"dpsgd-cifar", "f", "1024", 896 + 18496 + 36928 + 65600 + 650},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dpf_model m;
@@ -52,7 +56,8 @@ static void test_architectures(void)
         CU_ASSERT_STRING_EQUAL(m.text, text);
         dpf_model_release(&m);
     }
-    CU_ASSERT(dpf_architecture_names[10] == NULL && !dpf_architecture("none"));
+    CU_ASSERT(dpf_architecture_names[sizeof cases / sizeof *cases] == NULL &&
+              !dpf_architecture("none"));
 }
 
 static void test_graph(void)

@@ -1123,7 +1123,33 @@ static void test_initialisers(void)
         }
         drop(&w);
     }
-    CU_ASSERT(dpf_initialisers[COUNT(names)] == NULL);
+    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names)], "oriented") == 0);
+    CU_ASSERT(dpf_initialisers[COUNT(names) + 1] == NULL);
+}
+
+/* Edge detectors: no mean, an absolute sum of 1, opposite directions opposite, and the
+ * one that looks along x answers to a step along x. */
+static void test_oriented(void)
+{
+    struct weights w =
+        draw("input x 2x9x9\nc = conv x out=8 kernel=5 pad=2\noutput c\n", "oriented", 1);
+    uint64_t n;
+    const float *v = tensor(&w, "c", 0, &n);
+    CU_ASSERT(n == 8 * 2 * 25 && all_are(&w, "c", 1, 0));
+    for (int o = 0; o < 8; o++) {
+        const float *filter = v + o * 50, *opposite = v + (o + 4) % 8 * 50;
+        double sum = 0, size = 0, turned = 0, step = 0;
+        for (int i = 0; i < 50; i++) {
+            sum += (double)filter[i];
+            size += fabs((double)filter[i]);
+            turned = fmax(turned, fabs((double)(filter[i] + opposite[i])));
+            step += i % 5 > 2 ? (double)filter[i] : 0;
+        }
+        CU_ASSERT(fabs(sum) < 1e-6 && fabs(size - 1) < 1e-6 && turned < 1e-6);
+        CU_ASSERT(o != 0 || step > 0.4);
+        CU_ASSERT(o != 2 || fabs(step) < 1e-6);
+    }
+    drop(&w);
 }
 
 /* PyTorch takes the second dimension of [in, out, window] for the inputs of a transposed
@@ -1223,6 +1249,7 @@ const struct dpf_test dpf_tests[] = {
     {"with clipping, an example without a finite loss is left out", test_left_out},
     {"optimisers follow their formulas over 20 steps", test_optimisers},
     {"schedules, step by step", test_schedules},
+    {"oriented filters are edge detectors", test_oriented},
     {"initialisers: means, deviations, biases, group norms", test_initialisers},
     {"torch's first weights of a transposed convolution", test_torch_transposed},
     {"first weights over packed bits", test_initial_bits},

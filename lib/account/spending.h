@@ -5,10 +5,9 @@
  * outputs on neighbours (Zhu, Dong and Wang 2022, Definition 7): for every epsilon the
  * hockey-stick divergence of the pair is at least that of the mechanism.
  * - gaussian: N(1, s^2) and N(0, s^2), s = noise deviation / L2 sensitivity. Exact.
- * - laplace: Lap(1, b) and Lap(0, b), b = scale / L1 sensitivity. For a vector the worst
- *   case is one coordinate that takes all of the sensitivity: a product of Laplace pairs
- *   with shifts a_i, sum a_i = 1, is dominated by it (Sommer et al. 2019; a test compares
- *   splits). The discrete Laplace has the same or less loss for the same ratio.
+ * - laplace: Lap(1, b) and Lap(0, b), b = scale / L1 sensitivity. Exact for continuous
+ *   noise on one number. Not for the discrete Laplace, which has a little more mass at its
+ *   largest loss (1 / (1 + e^(-1/t)) instead of 1/2): perturb enters that as pure.
  * - response: M-ary randomised response of epsilon e. Exact.
  * - pure: any e-DP mechanism; randomised response of two answers dominates it (Kairouz,
  *   Oh and Viswanath 2015, Theorem 3.3 and its proof).

@@ -139,9 +139,9 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
         status = dpf_laplace_init(&j->laplace, &query, j->epsilon, e);
     }
     *m = (struct dpf_mechanism_event){
-        .spending = {.kind = l2 ? DPF_SPEND_GAUSSIAN : DPF_SPEND_LAPLACE,
+        .spending = {.kind = l2 ? DPF_SPEND_GAUSSIAN : DPF_SPEND_PURE,
                      .parameter =
-                         l2 ? j->gaussian.noise_multiplier : 1 / j->laplace.epsilon,
+                         l2 ? j->gaussian.noise_multiplier : j->laplace.epsilon,
                      .choices = 2,
                      .rate = 1,
                      .count = 1},

@@ -11,9 +11,11 @@ enum dpf_status dpf_spending_check(const struct dpf_spending *s, struct dpf_erro
 {
     static const char *const names[] = {"noise multiplier", "Laplace scale", "epsilon",
                                         "epsilon"};
-    if (!(s->parameter >= 1e-4) || !(s->parameter <= 1e9))
-        return dpf_fail(e, DPF_USAGE, "the %s is between 0.0001 and 1e9, not '%g'",
-                        names[s->kind], s->parameter);
+    bool noise = s->kind == DPF_SPEND_GAUSSIAN || s->kind == DPF_SPEND_LAPLACE;
+    double least = noise ? 1e-4 : 1e-9;
+    if (!(s->parameter >= least) || !(s->parameter <= 1e9))
+        return dpf_fail(e, DPF_USAGE, "the %s is between %g and 1e9, not '%g'",
+                        names[s->kind], least, s->parameter);
     if (!(s->rate > 0) || !(s->rate <= 1))
         return dpf_fail(e, DPF_USAGE,
                         "a sampling rate is above 0 and at most 1, not '%g'", s->rate);

@@ -22,7 +22,8 @@ enum dpf_status dpf_gaussian_init(struct dpf_gaussian *g,
         return dpf_fail(e, DPF_USAGE, "a noise multiplier is a positive number");
     if (!(query->sensitivity_l2 > 0) || !isfinite(plain) || !(plain > 1e-290))
         return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
-    double step = query->parts ? ldexp(dpf_grid_floor_power(plain), -STEPS_LOG2)
+    double step = query->parts ? fmax(ldexp(dpf_grid_floor_power(plain), -STEPS_LOG2),
+                                      query->least_step)
                                : query->exact_step;
     double rounding = query->parts * sqrt((double)query->values) * step;
     *g = (struct dpf_gaussian){.noise_multiplier = noise_multiplier,

@@ -34,6 +34,7 @@ struct dpf_gaussian_query {
     size_t values;         /* k */
     unsigned parts;        /* p; 0: the values are multiples of exact_step already */
     double exact_step;     /* if parts is 0 */
+    double least_step;     /* else: no finer, so that sums of many values fit integers */
 };
 
 /* DPF_USAGE for parameters that are no positive finite numbers, or so large that the grid

@@ -30,6 +30,7 @@ struct dpf_laplace_query {
     size_t values;         /* k */
     unsigned parts;        /* p; 0: the values are multiples of exact_step already */
     double exact_step;     /* if parts is 0 */
+    double least_step;     /* else: no finer, so that sums of many values fit integers */
 };
 
 enum dpf_status dpf_laplace_init(struct dpf_laplace *l,

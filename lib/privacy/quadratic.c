@@ -67,8 +67,10 @@ static enum dpf_status init_laplace(struct dpf_quadratic *q, struct dpf_error *e
     if (q->bits < 3)
         return coarse(e);
     double step = ldexp(1, -2 * q->bits);
-    struct dpf_laplace_query a = {paper ? d1 : joint, q->n * q->n, 0, step};
-    struct dpf_laplace_query b = {paper ? d2 / 2 : joint, q->n * p->outputs, 0, step};
+    struct dpf_laplace_query a = {.sensitivity_l1 = paper ? d1 : joint,
+                                  .exact_step = step};
+    struct dpf_laplace_query b = {.sensitivity_l1 = paper ? d2 / 2 : joint,
+                                  .exact_step = step};
     enum dpf_status status = dpf_laplace_init(&q->laplace_a, &a, ea, e);
     if (status == DPF_OK)
         status = dpf_laplace_init(&q->laplace_b, &b, eb, e);

@@ -15,6 +15,9 @@ const char *const dpf_perturb_words[] = {"laplace", "gaussian", NULL};
 const char *const dpf_quadratic_words[] = {"paper", "sound", "gaussian", "plain", NULL};
 const char *const dpf_central_words[] = {"add-remove", "replace-one", NULL};
 
+/* Values are below 2^37 steps, so that sums of 2^26 records fit 64 bits. */
+enum { VALUE_LOG2 = 36, RECORDS_LOG2 = 26 };
+
 static bool is(const char *word, const char *other)
 {
     return word && strcmp(word, other) == 0;
@@ -126,22 +129,28 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
                                      struct dpf_error *e)
 {
     bool l2 = is_gaussian(j), replace = local || is(j->relation, "replace-one");
-    double s = sensitivity(j, l2, replace);
+    double s = sensitivity(j, l2, replace), largest = 1e-290;
     struct dpf_mechanism_event *m = &j->event;
     enum dpf_status status;
+    for (size_t i = 0; i < j->values; i++)
+        largest = fmax(largest, fmax(fabs(j->lo[i]), fabs(j->hi[i])));
+    double least_step = ldexp(dpf_grid_floor_power(largest), -VALUE_LOG2);
     if (l2) {
-        struct dpf_gaussian_query query = {
-            .sensitivity_l2 = s, .values = j->values, .parts = 1};
+        struct dpf_gaussian_query query = {.sensitivity_l2 = s,
+                                           .values = j->values,
+                                           .parts = 1,
+                                           .least_step = least_step};
         status = dpf_gaussian_init_epsilon(&j->gaussian, &query, j->epsilon, j->delta, e);
     } else {
-        struct dpf_laplace_query query = {
-            .sensitivity_l1 = s, .values = j->values, .parts = 1};
+        struct dpf_laplace_query query = {.sensitivity_l1 = s,
+                                          .values = j->values,
+                                          .parts = 1,
+                                          .least_step = least_step};
         status = dpf_laplace_init(&j->laplace, &query, j->epsilon, e);
     }
     *m = (struct dpf_mechanism_event){
         .spending = {.kind = l2 ? DPF_SPEND_GAUSSIAN : DPF_SPEND_PURE,
-                     .parameter =
-                         l2 ? j->gaussian.noise_multiplier : j->laplace.epsilon,
+                     .parameter = l2 ? j->gaussian.noise_multiplier : j->laplace.epsilon,
                      .choices = 2,
                      .rate = 1,
                      .count = 1},
@@ -206,16 +215,7 @@ static enum dpf_status open_records(struct dpf_perturb_job *j, struct dpf_stage 
         dpf_notice("other fields stay as they are, and private: '--only' drops them");
         return DPF_OK;
     }
-    struct dpf_field kept = *f;
-    for (int i = 0; i < s->out.field_count; i++)
-        if (i != j->x) {
-            struct dpf_field none = {0};
-            struct dpf_shape scalar = {0};
-            dpf_field_redefine(&s->out.fields[i], DPF_U8, &scalar);
-            s->out.fields[i] = none;
-        }
-    s->out.fields[0] = kept;
-    s->out.field_count = 1;
+    dpf_header_keep_field(&s->out, j->x);
     s->out.is_protected = s->out.is_private;
     s->out.is_private = false;
     return status;
@@ -447,6 +447,10 @@ enum dpf_status dpf_perturb_job_open(struct dpf_perturb_job *j, struct dpf_stage
 enum dpf_status dpf_perturb_job_take(struct dpf_perturb_job *j, struct dpf_stage *s,
                                      struct dpf_batch *b, struct dpf_error *e)
 {
+    j->records += b->rows;
+    if (j->records > (uint64_t)1 << RECORDS_LOG2 && !is(j->release, "records"))
+        return dpf_fail(e, DPF_USAGE, "a sum has at most 2^%d records",
+                        (int)RECORDS_LOG2);
     if (is(j->release, "quadratic"))
         return take_quadratic(j, b, e);
     enum dpf_status status =

@@ -26,7 +26,7 @@ struct dpf_perturb_job {
     struct dpf_gaussian gaussian;
     struct dpf_quadratic quadratic;
     int64_t *sums;
-    uint64_t clipped;
+    uint64_t clipped, records;
     struct dpf_mechanism_event event;
 };
 

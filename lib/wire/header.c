@@ -28,6 +28,17 @@ void dpf_header_release(struct dpf_header *h)
     *h = (struct dpf_header){0};
 }
 
+void dpf_header_keep_field(struct dpf_header *h, int number)
+{
+    struct dpf_field kept = h->fields[number];
+    for (int i = 0; i < h->field_count; i++)
+        if (i != number)
+            field_release(&h->fields[i]);
+    memset(h->fields, 0, sizeof h->fields);
+    h->fields[0] = kept;
+    h->field_count = 1;
+}
+
 void dpf_field_clear_bounds(struct dpf_field *f)
 {
     free(f->bounds.lo);

@@ -49,6 +49,8 @@ struct dpf_field *dpf_header_add_field(struct dpf_header *h, const char *name,
 struct dpf_field *dpf_header_field(struct dpf_header *h, const char *name);
 /* Forget the fields and the number of records: what follows is no record. */
 void dpf_header_drop_fields(struct dpf_header *h);
+/* Forget all fields but one. */
+void dpf_header_keep_field(struct dpf_header *h, int number);
 /* Another kind of record in a field: what was declared of the old one is forgotten. */
 void dpf_field_redefine(struct dpf_field *f, enum dpf_dtype dtype,
                         const struct dpf_shape *record_shape);

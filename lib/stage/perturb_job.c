@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "privacy/clip.h"
 #include "privacy/grid.h"
 
 #include "base/banned.h"
@@ -67,6 +68,11 @@ enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
         return dpf_fail(e, DPF_USAGE,
                         central_choice ? "give '--relation': add-remove, or replace-one"
                                        : "'--relation' is fixed for this release");
+    if ((j->clip_l1 > 0 && !is(j->mechanism, "laplace")) ||
+        (j->clip_l2 > 0 && !is(j->mechanism, "gaussian")))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--clip-l1' goes with Laplace noise on records and sums, "
+                        "'--clip-l2' with Gaussian");
     if (j->only && !records)
         return dpf_fail(e, DPF_USAGE, "'--only' goes with '--release records'");
     if (!quadratic && (j->no_intercept || dpf_option_given(&s->parsed, "target")))
@@ -77,17 +83,25 @@ enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
 
 /* ---------------------------------------------------------------------- boundaries */
 
-/* The declared bounds, a pair for each value. */
+/* What bounds a record: a norm that the user chose or that the header declares for
+ * Gaussian noise, else the declared bounds, a pair for each value. */
 static enum dpf_status take_bounds(struct dpf_perturb_job *j, const struct dpf_field *f,
                                    struct dpf_error *e)
 {
     j->values = dpf_shape_elements(&f->shape);
     j->lo = dpf_calloc(j->values + 1, sizeof *j->lo);
     j->hi = dpf_calloc(j->values + 1, sizeof *j->hi);
-    if (!j->lo || !j->hi)
+    j->row = dpf_calloc(j->values + 1, sizeof *j->row);
+    if (!j->lo || !j->hi || !j->row)
         return dpf_fail_memory(e);
     if (j->values == 0)
         return dpf_fail(e, DPF_USAGE, "field '%s' holds no values", f->name);
+    j->radius = j->clip_l1 > 0   ? j->clip_l1
+                : j->clip_l2 > 0 ? j->clip_l2
+                : is_gaussian(j) ? f->norm_l2
+                                 : 0;
+    if (j->radius > 0)
+        return DPF_OK;
     if (f->bounds.count == 0)
         return dpf_fail(
             e, DPF_USAGE,
@@ -106,6 +120,8 @@ static enum dpf_status take_bounds(struct dpf_perturb_job *j, const struct dpf_f
 static double sensitivity(const struct dpf_perturb_job *j, bool l2, bool replace)
 {
     double sum = 0;
+    if (j->radius > 0)
+        return j->radius * (replace ? 2 : 1);
     for (size_t i = 0; i < j->values; i++) {
         double one = replace ? j->hi[i] - j->lo[i] : fmax(fabs(j->lo[i]), fabs(j->hi[i]));
         sum += l2 ? one * one : one;
@@ -113,14 +129,32 @@ static double sensitivity(const struct dpf_perturb_job *j, bool l2, bool replace
     return (l2 ? sqrt(sum) : sum) * (1 + 1e-13);
 }
 
-static double clip(struct dpf_perturb_job *j, size_t i, double value)
+static double largest_value(const struct dpf_perturb_job *j)
+{
+    double largest = fmax(j->radius, 1e-290);
+    for (size_t i = 0; i < j->values; i++)
+        largest = fmax(largest, fmax(fabs(j->lo[i]), fabs(j->hi[i])));
+    return largest;
+}
+
+static double clip_value(struct dpf_perturb_job *j, size_t i, double value)
 {
     if (value >= j->lo[i] && value <= j->hi[i])
         return value;
     j->clipped++;
     return value > j->hi[i]   ? j->hi[i]
            : value < j->lo[i] ? j->lo[i]
-                              : 0.5 * (j->lo[i] + j->hi[i]);
+                              : 0.5 * (j->lo[i] + j->hi[i]); /* no number */
+}
+
+/* A record within its bounds, in j->row. */
+static void clip_record(struct dpf_perturb_job *j, const float *value)
+{
+    for (size_t i = 0; i < j->values; i++)
+        j->row[i] = j->radius > 0 ? (double)value[i] : clip_value(j, i, (double)value[i]);
+    if (j->radius > 0)
+        j->clipped += dpf_clip(is_gaussian(j) ? DPF_NORM_L2 : DPF_NORM_L1, j->radius,
+                               j->row, j->values);
 }
 
 /* ------------------------------------------------------------------- records, sums */
@@ -129,12 +163,10 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
                                      struct dpf_error *e)
 {
     bool l2 = is_gaussian(j), replace = local || is(j->relation, "replace-one");
-    double s = sensitivity(j, l2, replace), largest = 1e-290;
+    double s = sensitivity(j, l2, replace);
     struct dpf_mechanism_event *m = &j->event;
     enum dpf_status status;
-    for (size_t i = 0; i < j->values; i++)
-        largest = fmax(largest, fmax(fabs(j->lo[i]), fabs(j->hi[i])));
-    double least_step = ldexp(dpf_grid_floor_power(largest), -VALUE_LOG2);
+    double least_step = ldexp(dpf_grid_floor_power(largest_value(j)), -VALUE_LOG2);
     if (l2) {
         struct dpf_gaussian_query query = {.sensitivity_l2 = s,
                                            .values = j->values,
@@ -189,8 +221,9 @@ static enum dpf_status take_additive(struct dpf_perturb_job *j, struct dpf_tenso
     double step = step_of(j);
     uint64_t rows = status == DPF_OK ? dpf_tensor_rows(x) : 0;
     for (uint64_t row = 0; row < rows; row++, value += j->values) {
+        clip_record(j, value);
         for (size_t i = 0; i < j->values; i++) {
-            int64_t whole = dpf_grid_round(clip(j, i, (double)value[i]), step);
+            int64_t whole = dpf_grid_round(j->row[i], step);
             j->sums[i] = local ? whole : j->sums[i] + whole;
         }
         if (!local)
@@ -484,7 +517,8 @@ void dpf_perturb_job_release(struct dpf_perturb_job *j)
     dpf_random_release(&j->random);
     free(j->lo);
     free(j->hi);
+    free(j->row);
     free(j->sums);
-    j->lo = j->hi = NULL;
+    j->lo = j->hi = j->row = NULL;
     j->sums = NULL;
 }

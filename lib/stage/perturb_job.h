@@ -14,13 +14,15 @@ extern const char *const dpf_central_words[];   /* "add-remove", "replace-one" *
 struct dpf_perturb_job {
     /* what the user asked for */
     const char *release, *mechanism, *variant, *relation, *field, *target;
-    double epsilon, delta; /* 0: not given */
+    double epsilon, delta, clip_l1, clip_l2; /* 0: not given */
     bool only, no_intercept, non_private;
     int64_t seed; /* below 0: the operating system's randomness */
     /* what it takes */
     int x, y; /* numbers of the fields; y -1: none */
     size_t values;
-    double *lo, *hi; /* a pair for each value */
+    double *lo, *hi; /* a pair for each value; or none, and records are clipped to */
+    double radius;   /* this norm: L2 for Gaussian noise, L1 for Laplace */
+    double *row;     /* a record */
     struct dpf_random random;
     struct dpf_laplace laplace;
     struct dpf_gaussian gaussian;

@@ -153,6 +153,15 @@ static enum dpf_status best(const struct dpf_spending *list, size_t count, doubl
     return DPF_OK;
 }
 
+static enum dpf_status check_list(const struct dpf_spending *list, size_t count,
+                                  struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    for (size_t i = 0; status == DPF_OK && i < count; i++)
+        status = dpf_spending_check(&list[i], e);
+    return status;
+}
+
 enum dpf_status dpf_compose_epsilon(enum dpf_method method,
                                     const struct dpf_spending *list, size_t count,
                                     double delta, double *epsilon, enum dpf_method *used,
@@ -164,13 +173,9 @@ enum dpf_status dpf_compose_epsilon(enum dpf_method method,
     *epsilon = 0;
     if (!(delta >= 0) || !(delta < 1))
         return dpf_fail(e, DPF_USAGE, "delta is at least 0 and below 1, not '%g'", delta);
-    for (size_t i = 0; i < count; i++) {
-        enum dpf_status status = dpf_spending_check(&list[i], e);
-        if (status != DPF_OK)
-            return status;
-    }
-    if (count == 0)
-        return DPF_OK;
+    enum dpf_status status = check_list(list, count, e);
+    if (status != DPF_OK || count == 0)
+        return status;
     const char *objection = dpf_method_objection(method, list, count, delta);
     if (objection)
         return dpf_fail(e, DPF_USAGE, "method '%s' does not apply: %s",
@@ -186,13 +191,9 @@ enum dpf_status dpf_compose_delta(const struct dpf_spending *list, size_t count,
     *delta = 0;
     if (!(epsilon >= 0))
         return dpf_fail(e, DPF_USAGE, "epsilon is at least 0, not '%g'", epsilon);
-    for (size_t i = 0; i < count; i++) {
-        enum dpf_status status = dpf_spending_check(&list[i], e);
-        if (status != DPF_OK)
-            return status;
-    }
-    if (count == 0)
-        return DPF_OK;
+    enum dpf_status status = check_list(list, count, e);
+    if (status != DPF_OK || count == 0)
+        return status;
     if (!has_gaussian(list, count) && (pure = basic(list, count, 0)) <= epsilon)
         return DPF_OK;
     if (!dpf_method_objection(DPF_METHOD_GDP, list, count, 0.5)) {

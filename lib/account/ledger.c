@@ -515,30 +515,48 @@ static enum dpf_status finish(struct dpf_account *a, struct reading *r,
     return status;
 }
 
+/* A reading with one empty path, to be finished and freed by account_for(). */
+static struct reading *begin_reading(struct dpf_account *a, struct dpf_error *e)
+{
+    struct reading *r = dpf_calloc(1, sizeof *r);
+    *a = (struct dpf_account){0};
+    if (!r) {
+        dpf_fail_memory(e);
+        return NULL;
+    }
+    r->account = a;
+    r->path_count = 1;
+    return r;
+}
+
+static enum dpf_status account_for(struct reading *take_r, enum dpf_status status,
+                                   const struct dpf_account_request *request,
+                                   struct dpf_error *e)
+{
+    struct dpf_account *a = take_r->account;
+    if (status == DPF_OK)
+        status = finish(a, take_r, request, e);
+    reading_release(take_r);
+    free(take_r);
+    if (status != DPF_OK)
+        dpf_account_release(a);
+    return status;
+}
+
 enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_header *h,
                                    const struct dpf_account_request *request,
                                    struct dpf_error *e)
 {
-    struct reading *r = dpf_calloc(1, sizeof *r);
-    *a = (struct dpf_account){0};
+    struct reading *r = begin_reading(a, e);
     if (!r)
-        return dpf_fail_memory(e);
-    r->account = a;
-    r->path_count = 1;
+        return DPF_SYSTEM;
     if (h->is_private) {
         static const char why[] =
             "the stream holds private records, or something made of "
             "them without a mechanism";
         unbounded(r, why, sizeof why - 1);
     }
-    enum dpf_status status = read_ledger(&h->events, r, e);
-    if (status == DPF_OK)
-        status = finish(a, r, request, e);
-    reading_release(r);
-    free(r);
-    if (status != DPF_OK)
-        dpf_account_release(a);
-    return status;
+    return account_for(r, read_ledger(&h->events, r, e), request, e);
 }
 
 enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spending *list,
@@ -546,12 +564,10 @@ enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spendin
                                  const struct dpf_account_request *request,
                                  struct dpf_error *e)
 {
-    struct reading *r = dpf_calloc(1, sizeof *r);
-    *a = (struct dpf_account){.mechanisms = count};
+    struct reading *r = begin_reading(a, e);
     if (!r)
-        return dpf_fail_memory(e);
-    r->account = a;
-    r->path_count = 1;
+        return DPF_SYSTEM;
+    a->mechanisms = count;
     for (size_t i = 0; i < count; i++) {
         struct entry entry = {.spending = list[i],
                               .relation = relation,
@@ -560,12 +576,7 @@ enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spendin
                               .claimed_delta = NAN};
         add_entry(r, &r->paths[0], &entry);
     }
-    enum dpf_status status = finish(a, r, request, e);
-    reading_release(r);
-    free(r);
-    if (status != DPF_OK)
-        dpf_account_release(a);
-    return status;
+    return account_for(r, DPF_OK, request, e);
 }
 
 void dpf_account_release(struct dpf_account *a)

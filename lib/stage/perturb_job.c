@@ -377,13 +377,19 @@ static enum dpf_status take_quadratic(struct dpf_perturb_job *j, struct dpf_batc
     return status;
 }
 
+/* Send the header, and with it the event, before there is anything to release. */
+static enum dpf_status begin_record(struct dpf_stage *s, struct dpf_batch *b,
+                                    struct dpf_error *e)
+{
+    enum dpf_status status = dpf_stage_begin(s, e);
+    return status == DPF_OK ? dpf_batch_init(b, &s->out, 1, e) : status;
+}
+
 static enum dpf_status emit_quadratic(struct dpf_perturb_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
     struct dpf_batch b = {0};
-    enum dpf_status status = dpf_stage_begin(s, e);
-    if (status == DPF_OK)
-        status = dpf_batch_init(&b, &s->out, 1, e);
+    enum dpf_status status = begin_record(s, &b, e);
     if (status != DPF_OK)
         return status;
     dpf_quadratic_release_noisy(&j->quadratic, &j->random, b.tensor[0].data,
@@ -417,9 +423,7 @@ static enum dpf_status emit_sum(struct dpf_perturb_job *j, struct dpf_stage *s,
                                 struct dpf_error *e)
 {
     struct dpf_batch b = {0};
-    enum dpf_status status = dpf_stage_begin(s, e);
-    if (status == DPF_OK)
-        status = dpf_batch_init(&b, &s->out, 1, e);
+    enum dpf_status status = begin_record(s, &b, e);
     if (status != DPF_OK)
         return status;
     add_noise(j, j->sums);

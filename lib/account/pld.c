@@ -227,7 +227,9 @@ static double answer(const struct sum *s, const struct window *w,
         double mass = w->mass[j] * exp(fmin(w->moment - w->tilt * here, 700));
         if (ask->for_epsilon && delta > ask->delta) {
             /* between here and the next point: above - e^(x - here) scaled + more */
-            double x = scaled > 0 ? log((above + more - ask->delta) / scaled) : 0;
+            if (!(scaled > 0)) /* what lies beyond the window is more than delta */
+                return INFINITY;
+            double x = log((above + more - ask->delta) / scaled);
             return fmax(here + fmax(x, 0), 0);
         }
         if (!ask->for_epsilon && here <= ask->epsilon)
@@ -237,6 +239,17 @@ static double answer(const struct sum *s, const struct window *w,
     }
     /* the window's lower end: an upper bound all the same */
     return ask->for_epsilon ? fmax((double)w->start * s->step, 0) : 1;
+}
+
+/* The share of delta that rounding may have taken. Masses, moments and phases are good to
+ * some 1e-16 a use, the mean of a use's loss to about 1e-15; a shift of the losses by x
+ * changes delta by a factor of about e^(tilt x). */
+static double rounding_share(const struct sum *s, double tilt)
+{
+    double uses = 0;
+    for (size_t i = 0; i < s->count; i++)
+        uses += (double)s->list[i].count;
+    return 1e-9 + 1e-14 * uses * (1 + tilt);
 }
 
 /* One direction, on a grid that suits the question. */
@@ -264,8 +277,13 @@ static enum dpf_status answer_direction(const struct sum *s, const struct questi
     if (!w.mass)
         return dpf_fail_memory(e);
     enum dpf_status status = convolve(s, &w, e);
+    /* a smaller delta is to suffice, or the delta is larger than it looks */
+    struct question safer = *ask;
+    double share = rounding_share(s, tilt);
+    safer.delta *= fmax(1 - share, 0);
     if (status == DPF_OK)
-        *result = answer(s, &w, ask, beyond + sum_infinite(s));
+        *result = answer(s, &w, &safer, beyond + sum_infinite(s)) *
+                  (ask->for_epsilon ? 1 + 1e-12 : 1 + share);
     free(w.mass);
     return status;
 }
@@ -343,9 +361,7 @@ enum dpf_status dpf_pld_epsilon(const struct dpf_spending *list, size_t count,
                                 double delta, double *epsilon, struct dpf_error *e)
 {
     struct question ask = {.for_epsilon = true, .delta = delta};
-    enum dpf_status status = ask_all(list, count, &ask, epsilon, e);
-    *epsilon *= 1 + 1e-9; /* rounding of logarithms and sums */
-    return status;
+    return ask_all(list, count, &ask, epsilon, e);
 }
 
 enum dpf_status dpf_pld_delta(const struct dpf_spending *list, size_t count,
@@ -353,7 +369,7 @@ enum dpf_status dpf_pld_delta(const struct dpf_spending *list, size_t count,
 {
     struct question ask = {.epsilon = epsilon};
     enum dpf_status status = ask_all(list, count, &ask, delta, e);
-    *delta = fmin(*delta * (1 + 1e-9), 1);
+    *delta = fmin(*delta, 1);
     return status;
 }
 

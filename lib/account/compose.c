@@ -130,24 +130,27 @@ static enum dpf_status by_method(enum dpf_method method, const struct dpf_spendi
     }
 }
 
-/* The exact one where there is one, else PLD; basic composition for what is pure or has
- * losses beyond the others. */
+/* The exact one where there is one; else PLD, which is the tightest but where it cannot be
+ * had or has to be coarse (RDP then), or basic composition, which wins for what is pure.
+ */
 static enum dpf_status best(const struct dpf_spending *list, size_t count, double delta,
                             double *epsilon, enum dpf_method *used)
 {
     static const enum dpf_method order[] = {DPF_METHOD_GDP, DPF_METHOD_PLD,
-                                            DPF_METHOD_BASIC};
+                                            DPF_METHOD_RDP, DPF_METHOD_BASIC};
+    bool coarse = all_uses(list, count) > 1e6; /* for PLD's grid */
     *epsilon = INFINITY;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         double one;
-        if (dpf_method_objection(order[i], list, count, delta) ||
+        if ((order[i] == DPF_METHOD_RDP && isfinite(*epsilon) && !coarse) ||
+            dpf_method_objection(order[i], list, count, delta) ||
             by_method(order[i], list, count, delta, &one, NULL) != DPF_OK)
             continue;
         if (one < *epsilon) {
             *epsilon = one;
             *used = order[i];
         }
-        if (order[i] == DPF_METHOD_GDP)
+        if (order[i] == DPF_METHOD_GDP && isfinite(one))
             break;
     }
     return DPF_OK;

@@ -12,7 +12,10 @@
 
 #include "base/banned.h"
 
-enum { MAX_PATHS = 64 };
+enum { MAX_PATHS = 64, MAX_GROUP = 1000000 };
+
+static const char parallel[] = "parts without a common record count once, by the dearest "
+                               "(parallel composition)";
 
 /* One mechanism as it reaches the records of the source. */
 struct entry {
@@ -135,6 +138,9 @@ static enum dpf_status read_mechanism(const msgpack_object *o, struct reading *r
     enum dpf_status status = dpf_spending_check(s, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, DPF_PRIVACY, "an event is impossible");
+    if (s->rate < 1 && !dpf_object_is_string(dpf_object_get(o, "sampling"), "poisson"))
+        return dpf_fail(e, DPF_PRIVACY,
+                        "an event has a sampling rate, but not from Poisson sampling");
     if (s->rate < 1 && relation != DPF_ADD_REMOVE)
         return dpf_fail(e, DPF_PRIVACY,
                         "an event has Poisson sampling under %s: it is understood under "
@@ -176,41 +182,46 @@ static void narrow_relation(const msgpack_object *o, const char *key, struct con
 }
 
 static enum dpf_status read_events(const msgpack_object *array, struct reading *r,
-                                   struct context c, int depth, struct dpf_error *e);
+                                   struct context *c, int depth, struct dpf_error *e);
 
+/* The partition that a list of events begins with, but for selections. */
 static const msgpack_object *first_partition(const msgpack_object *events)
 {
     for (uint32_t i = 0; i < events->via.array.size; i++) {
         const msgpack_object *o = &events->via.array.ptr[i];
         if (dpf_object_is_string(dpf_object_get(o, "event"), "partition"))
             return o;
+        if (!dpf_object_is_string(dpf_object_get(o, "event"), "selection"))
+            return NULL;
     }
     return NULL;
 }
 
-/* Whether the branches are different parts of one partition, made before anything was
- * spent on them: then no record is in two of them. */
-static bool are_disjoint(const msgpack_object *branches)
+/* Whether the branches are different parts of one partition of one source, made before
+ * anything else but selections was done: then no record is in two of them. */
+static bool are_disjoint(const msgpack_object *merge, const msgpack_object *branches)
 {
-    uint64_t parts0 = 0;
+    const msgpack_object *same = dpf_object_get(merge, "same_source"), *first = NULL;
+    if (!same || same->type != MSGPACK_OBJECT_BOOLEAN || !same->via.boolean)
+        return false;
     for (uint32_t i = 0; i < branches->via.array.size; i++) {
         const msgpack_object *b = &branches->via.array.ptr[i];
         const msgpack_object *cut =
             b->type == MSGPACK_OBJECT_ARRAY ? first_partition(b) : NULL;
-        uint64_t parts, part, other;
-        if (!cut || cut != &b->via.array.ptr[0] || !dpf_object_get(cut, "parts") ||
-            !dpf_object_get(cut, "part") ||
+        uint64_t parts, part, parts0, other;
+        if (!cut || !dpf_object_get(cut, "parts") || !dpf_object_get(cut, "part") ||
             !dpf_object_uint(dpf_object_get(cut, "parts"), &parts) ||
-            !dpf_object_uint(dpf_object_get(cut, "part"), &part) || part >= parts ||
-            (i > 0 && parts != parts0))
+            !dpf_object_uint(dpf_object_get(cut, "part"), &part) || part >= parts)
             return false;
-        parts0 = parts;
-        for (uint32_t j = 0; j < i; j++) {
-            const msgpack_object *earlier = first_partition(&branches->via.array.ptr[j]);
-            if (!dpf_object_uint(dpf_object_get(earlier, "part"), &other) ||
+        first = first ? first : cut;
+        if (!dpf_object_uint(dpf_object_get(first, "parts"), &parts0) || parts != parts0)
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (!dpf_object_uint(
+                    dpf_object_get(first_partition(&branches->via.array.ptr[j]), "part"),
+                    &other) ||
                 other == part)
                 return false;
-        }
     }
     return true;
 }
@@ -227,21 +238,35 @@ static bool copy_path(struct path *to, const struct path *from)
     return true;
 }
 
+/* What one branch has done, added to what the others did: a record is in one of them, or
+ * perhaps in each. */
+static void join_context(struct context *all, const struct context *one, bool disjoint)
+{
+    uint64_t sum = all->group + one->group;
+    uint64_t larger = all->group > one->group ? all->group : one->group;
+    all->group = disjoint ? larger : sum < MAX_GROUP ? sum : MAX_GROUP;
+    all->needs_add_remove = all->needs_add_remove || one->needs_add_remove;
+    all->needs_replace_one = all->needs_replace_one || one->needs_replace_one;
+}
+
 /* Each path so far goes on through each branch. */
 static enum dpf_status read_alternatives(const msgpack_object *branches,
-                                         struct reading *r, struct context c, int depth,
+                                         struct reading *r, struct context *c, int depth,
                                          struct dpf_error *e)
 {
     struct reading before = *r, after = {.account = r->account};
+    struct context all = {0};
     enum dpf_status status = DPF_OK;
     for (uint32_t b = 0; status == DPF_OK && b < branches->via.array.size; b++) {
         struct reading one = {.account = r->account};
+        struct context own = *c;
         for (size_t i = 0; i < before.path_count; i++)
             if (copy_path(&one.paths[i], &before.paths[i]))
                 one.path_count++;
             else
                 after.memory_failed = true;
-        status = read_events(&branches->via.array.ptr[b], &one, c, depth + 1, e);
+        status = read_events(&branches->via.array.ptr[b], &one, &own, depth + 1, e);
+        join_context(&all, &own, true);
         after.unbounded = after.unbounded || one.unbounded;
         after.memory_failed = after.memory_failed || one.memory_failed;
         for (size_t i = 0; i < one.path_count; i++)
@@ -251,25 +276,51 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
     after.memory_failed = after.memory_failed || before.memory_failed;
     reading_release(&before);
     *r = after;
+    *c = all;
     return status;
 }
 
 static enum dpf_status read_merge(const msgpack_object *o, struct reading *r,
-                                  struct context c, int depth, struct dpf_error *e)
+                                  struct context *c, int depth, struct dpf_error *e)
 {
     const msgpack_object *branches = dpf_object_get(o, "branches");
-    if (!branches || branches->type != MSGPACK_OBJECT_ARRAY)
+    struct context all = {0};
+    if (!branches || branches->type != MSGPACK_OBJECT_ARRAY ||
+        branches->via.array.size == 0)
         return malformed("merge", e);
-    if (are_disjoint(branches) && branches->via.array.size * r->path_count <= MAX_PATHS &&
-        r->path_count > 0) {
-        static const char why[] = "parts without a common record count once, by the "
-                                  "dearest (parallel composition)";
-        tell(&r->account->assumes, why, sizeof why - 1);
+    bool disjoint = are_disjoint(o, branches);
+    if (disjoint)
+        tell(&r->account->assumes, parallel, sizeof parallel - 1);
+    if (disjoint && branches->via.array.size * r->path_count <= MAX_PATHS)
         return read_alternatives(branches, r, c, depth, e);
-    }
     enum dpf_status status = DPF_OK;
-    for (uint32_t i = 0; status == DPF_OK && i < branches->via.array.size; i++)
-        status = read_events(&branches->via.array.ptr[i], r, c, depth + 1, e);
+    for (uint32_t i = 0; status == DPF_OK && i < branches->via.array.size; i++) {
+        struct context own = *c;
+        status = read_events(&branches->via.array.ptr[i], r, &own, depth + 1, e);
+        join_context(&all, &own, disjoint);
+    }
+    *c = all;
+    return status;
+}
+
+/* A model of other records: what they paid, and whether they paid at all. */
+static enum dpf_status read_model(const msgpack_object *o, struct reading *r, int depth,
+                                  struct dpf_error *e)
+{
+    const msgpack_object *events = dpf_object_get(o, "events");
+    const msgpack_object *data = dpf_object_get(o, "data");
+    struct context fresh = {.group = 1};
+    uint64_t before = r->account->mechanisms;
+    bool is_public = data && dpf_object_is_string(data, "public");
+    bool is_protected = data && dpf_object_is_string(data, "protected");
+    enum dpf_status status =
+        events ? read_events(events, r, &fresh, depth + 1, e) : malformed("model", e);
+    if (status == DPF_OK && !is_public &&
+        !(is_protected && r->account->mechanisms > before)) {
+        static const char why[] = "a model of private records was used, made without a "
+                                  "mechanism";
+        unbounded(r, why, sizeof why - 1);
+    }
     return status;
 }
 
@@ -298,27 +349,16 @@ static enum dpf_status read_event(const msgpack_object *o, struct reading *r,
     if (kind && dpf_object_is_string(kind, "augmentation")) {
         if (!dpf_object_get(o, "copies") ||
             !dpf_object_uint(dpf_object_get(o, "copies"), &copies) || copies < 1 ||
-            copies > 1000000 || c->group > 1000000)
+            copies > MAX_GROUP)
             return malformed("augmentation", e);
-        c->group *= copies;
+        c->group = c->group * copies < MAX_GROUP ? c->group * copies : MAX_GROUP;
         narrow_relation(o, "stable_under", c);
         return DPF_OK;
     }
-    if (kind && dpf_object_is_string(kind, "model")) {
-        const msgpack_object *events = dpf_object_get(o, "events");
-        struct context fresh = {.group = 1};
-        if (dpf_object_is_string(dpf_object_get(o, "data"), "private") &&
-            (!events || events->type != MSGPACK_OBJECT_ARRAY ||
-             events->via.array.size == 0)) {
-            static const char why[] = "a model of private records was used, made without "
-                                      "a mechanism";
-            unbounded(r, why, sizeof why - 1);
-        }
-        return events ? read_events(events, r, fresh, depth + 1, e)
-                      : malformed("model", e);
-    }
+    if (kind && dpf_object_is_string(kind, "model"))
+        return read_model(o, r, depth, e);
     if (kind && dpf_object_is_string(kind, "merge"))
-        return read_merge(o, r, *c, depth, e);
+        return read_merge(o, r, c, depth, e);
     if (kind)
         dpf_object_text(kind, &text, &size);
     return dpf_fail(e, DPF_PRIVACY,
@@ -327,13 +367,13 @@ static enum dpf_status read_event(const msgpack_object *o, struct reading *r,
 }
 
 static enum dpf_status read_events(const msgpack_object *array, struct reading *r,
-                                   struct context c, int depth, struct dpf_error *e)
+                                   struct context *c, int depth, struct dpf_error *e)
 {
     enum dpf_status status = DPF_OK;
     if (array->type != MSGPACK_OBJECT_ARRAY || depth > 16)
         return malformed("list", e);
     for (uint32_t i = 0; status == DPF_OK && i < array->via.array.size; i++)
-        status = read_event(&array->via.array.ptr[i], r, &c, depth, e);
+        status = read_event(&array->via.array.ptr[i], r, c, depth, e);
     return status;
 }
 
@@ -416,7 +456,9 @@ static enum dpf_status lump_epsilon(enum dpf_method method,
     enum dpf_status status = DPF_OK;
     for (int i = 0; status == DPF_OK && needed > delta && i < 60; i++) {
         status = dpf_compose_epsilon(method, list, count, share, &one, used, e);
-        double factor = one > 0 ? expm1(fmin(k * one, 700)) / expm1(one) : k;
+        if (k * one > 700)
+            break; /* e^ke is beyond all numbers: so is what is left of delta */
+        double factor = one > 0 ? expm1(k * one) / expm1(one) : k;
         needed = share * factor;
         share = delta / factor * 0.9;
     }
@@ -444,6 +486,11 @@ static enum dpf_status path_epsilon(const struct path *p, enum dpf_relation rela
         double k = (double)x->group * (pair ? 2 : 1);
         if (for_group(&s, k)) {
             known[known_count++] = s;
+            if (dpf_spending_check(&s, NULL) != DPF_OK) { /* no noise is left */
+                free(known);
+                *epsilon = INFINITY;
+                return DPF_OK;
+            }
         } else {
             lump[lump_count++] = s;
             largest = fmax(largest, k);
@@ -497,6 +544,9 @@ static enum dpf_status finish(struct dpf_account *a, struct reading *r,
         return dpf_fail_memory(e);
     enum dpf_status status = common_relation(r, request, &a->relation, e);
     a->proven.delta = isnan(request->delta) ? stated_delta(r) : request->delta;
+    if (status == DPF_OK && isnan(request->delta) && !(a->proven.delta < 1))
+        status = dpf_fail(e, DPF_PRIVACY,
+                          "the events state deltas of 1 and more: give '--delta'");
     for (size_t i = 0; status == DPF_OK && !r->unbounded && i < r->path_count; i++) {
         double epsilon = 0;
         enum dpf_method method = DPF_METHOD_BASIC;
@@ -509,6 +559,9 @@ static enum dpf_status finish(struct dpf_account *a, struct reading *r,
     }
     if (r->unbounded)
         a->proven.epsilon = INFINITY;
+    if (isinf(a->proven.epsilon) && a->why.size == 0)
+        dpf_text_add(&a->why, "no finite bound: groups of records are too large for the "
+                              "noise, or the method has none");
     sum_claims(a, r);
     a->claimed.source = dpf_text_get(&a->source);
     a->proven.source = dpf_text_get(&a->why);
@@ -556,7 +609,13 @@ enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_heade
             "them without a mechanism";
         unbounded(r, why, sizeof why - 1);
     }
-    return account_for(r, read_ledger(&h->events, r, e), request, e);
+    enum dpf_status status = read_ledger(&h->events, r, e);
+    if (status == DPF_OK && h->is_protected && a->mechanisms == 0) {
+        static const char why[] = "the stream says that it is protected, but its ledger "
+                                  "names no mechanism";
+        unbounded(r, why, sizeof why - 1);
+    }
+    return account_for(r, status, request, e);
 }
 
 enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spending *list,

@@ -145,14 +145,16 @@ static bool add_mass(struct dpf_loss *l, size_t *capacity, int64_t index, double
 static bool add_bucket(struct dpf_loss *l, size_t *capacity, const struct dpf_spending *s,
                        int64_t from, int64_t to)
 {
-    double lo = (double)from * l->step, width = (double)(to - from) * l->step, p, q;
-    base_masses(s, unsampled(lo, s->rate), unsampled(lo + width, s->rate), &p, &q);
+    /* an end is the same number for both of its buckets, or what stands there is lost */
+    double lo = (double)from * l->step, hi = (double)to * l->step, p, q;
+    double width = (double)(to - from) * l->step;
+    base_masses(s, unsampled(lo, s->rate), unsampled(hi, s->rate), &p, &q);
     p = s->rate * p + (1 - s->rate) * q;
     /* up e^-hi + down e^-lo = q and up + down = p; a little too much goes up */
     double up = (p - exp(lo) * q) / -expm1(-width) + 1e-15 * p;
     up = up < 0 ? 0 : up > p ? p : up;
     return add_mass(l, capacity, from, p - up, (p - up) * exp(-lo)) &&
-           add_mass(l, capacity, to, up, up * exp(-lo - width));
+           add_mass(l, capacity, to, up, up * exp(-hi));
 }
 
 /* How wide the bucket from `index` up (or down) may be, in steps. */
@@ -216,8 +218,16 @@ enum dpf_status dpf_loss_init(struct dpf_loss *l, const struct dpf_spending *s,
         dpf_loss_release(l);
         return dpf_fail_memory(e);
     }
-    /* only a Gaussian has something beyond the grid */
+    /* only a Gaussian has something beyond the grid; should anything else be missing, it
+     * counts as lost, not as gone */
+    double p = 0, q = 0, rounding = 1e-12;
+    for (size_t i = 0; i < l->count; i++) {
+        p += l->points[i].p;
+        q += l->points[i].q;
+    }
     l->p_infinite = l->q_infinite = s->kind == DPF_SPEND_GAUSSIAN ? tail : 0;
+    l->p_infinite += p < 1 - rounding ? 1 - p : 0;
+    l->q_infinite += q < 1 - rounding ? 1 - q : 0;
     return DPF_OK;
 }
 

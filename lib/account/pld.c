@@ -95,14 +95,15 @@ static double place(const struct sum *s, const struct question *ask, double tilt
 
 static double choose_tilt(const struct sum *s, const struct question *ask)
 {
-    /* Beyond 40 / step even neighbouring grid points differ by e^40: nothing is gained.
-     */
-    double lo = 0, hi = 1, most = 40 / s->step;
+    /* Not so far that neighbouring grid points differ by more than e: what the tilt makes
+     * unlikely drowns in the transform's rounding, and losses with an end need the points
+     * just below it. */
+    double lo = 0, most = 1 / s->step, hi = fmin(1, most);
     if (place(s, ask, 0) >= 0)
         return 0;
     while (hi < most && place(s, ask, hi) < 0) {
         lo = hi;
-        hi *= 2;
+        hi = fmin(2 * hi, most);
     }
     for (int i = 0; i < 40 && hi - lo > 1e-3 * hi; i++) {
         double middle = (lo + hi) / 2;
@@ -124,9 +125,8 @@ static double chernoff_epsilon(const struct sum *s, double tilt, double delta)
 /* A bound on the mass above `edge`. */
 static double mass_above(const struct sum *s, double tilt, double edge)
 {
-    double least = 1;
-    double from = tilt > 0 ? tilt : 0.1 / (fabs(edge) + 1e-3);
-    for (double t = from; t < 64 * from; t *= 1.4) {
+    double least = 1, t = tilt > 0 ? tilt : 0.1 / (fabs(edge) + 1e-3);
+    for (int i = 0; i < 100 && least > 1e-300; i++, t *= 1.4) {
         double bound = exp(sum_moment(s, t, NULL, NULL) - t * edge);
         if (bound > 2 * least)
             break; /* convex: it only rises from here */

@@ -127,17 +127,19 @@ static double plain(double r, double alpha, double delta)
     return r - log(delta) / (alpha - 1);
 }
 
-/* The best conversion over the fractional orders, 11 .. last, and powers of two above. */
+/* The best conversion over the fractional orders, 11 .. last, and `more` powers of two.
+ */
 static enum dpf_status search(const struct dpf_spending *list, size_t count, double delta,
-                              int last, double (*convert)(double, double, double),
-                              double *epsilon, double *order, struct dpf_error *e)
+                              int last, int more,
+                              double (*convert)(double, double, double), double *epsilon,
+                              double *order, struct dpf_error *e)
 {
     struct source s;
     enum dpf_status status = source_init(&s, list, count, e);
     *epsilon = INFINITY;
     if (status != DPF_OK)
         return status;
-    for (int i = 0; i < FRACTIONAL + last - 10 + 4; i++) {
+    for (int i = 0; i < FRACTIONAL + last - 10 + more; i++) {
         int whole = i - FRACTIONAL + 11;
         double alpha = i < FRACTIONAL  ? fractional_order(i)
                        : whole <= last ? whole
@@ -156,11 +158,11 @@ enum dpf_status dpf_rdp_epsilon(const struct dpf_spending *list, size_t count,
                                 double delta, double *epsilon, double *order,
                                 struct dpf_error *e)
 {
-    return search(list, count, delta, 63, improved, epsilon, order, e);
+    return search(list, count, delta, 63, 4, improved, epsilon, order, e);
 }
 
 enum dpf_status dpf_moments_epsilon(const struct dpf_spending *list, size_t count,
                                     double delta, double *epsilon, struct dpf_error *e)
 {
-    return search(list, count, delta, DPF_MOMENTS_MAX_ORDER, plain, epsilon, NULL, e);
+    return search(list, count, delta, DPF_MOMENTS_MAX_ORDER, 0, plain, epsilon, NULL, e);
 }

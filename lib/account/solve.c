@@ -147,6 +147,12 @@ static enum dpf_status solve(struct problem *p, double epsilon, const double lim
     if (!(p->delta >= 0) || !(p->delta < 1))
         return dpf_fail(e, DPF_USAGE, "delta is at least 0 and below 1, not '%g'",
                         p->delta);
+    set(p, p->variable == COUNT ? 1 : 0.5);
+    for (size_t i = 0; i < p->count; i++) {
+        enum dpf_status status = dpf_spending_check(&p->list[i], e);
+        if (status != DPF_OK)
+            return status;
+    }
     const char *objection = dpf_method_objection(p->method, p->list, p->count, p->delta);
     if (objection)
         return dpf_fail(e, DPF_USAGE, "method '%s' does not apply: %s",

@@ -40,8 +40,12 @@ bool dpf_clip(enum dpf_norm norm, double bound, double *x, size_t count)
     }
     if (size * (1 + allowance) <= bound)
         return false;
-    double factor = bound / size * (1 - 2 * allowance);
+    /* in units of a power of two near the norm, so that no factor loses digits to the end
+     * of the range of doubles; a bound that lies there itself leaves nothing */
+    int exponent;
+    double fraction = frexp(size, &exponent);
+    double factor = bound > 0x1p-900 ? bound / fraction * (1 - 2 * allowance) : 0;
     for (size_t i = 0; i < count; i++)
-        x[i] *= factor;
+        x[i] = ldexp(x[i], -exponent) * factor;
     return size > bound;
 }

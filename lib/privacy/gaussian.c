@@ -25,6 +25,8 @@ enum dpf_status dpf_gaussian_init(struct dpf_gaussian *g,
     double step = query->parts ? fmax(ldexp(dpf_grid_floor_power(plain), -STEPS_LOG2),
                                       query->least_step)
                                : query->exact_step;
+    if (!(step > 0) || !isfinite(step))
+        return dpf_fail(e, DPF_USAGE, "the step of a grid is a positive number");
     double rounding = query->parts * sqrt((double)query->values) * step;
     *g = (struct dpf_gaussian){.noise_multiplier = noise_multiplier,
                                .sensitivity_l2 = (query->sensitivity_l2 + rounding) * up,

@@ -21,6 +21,8 @@ enum dpf_status dpf_laplace_init(struct dpf_laplace *l,
     double step = query->parts ? fmax(ldexp(dpf_grid_floor_power(plain), -STEPS_LOG2),
                                       query->least_step)
                                : query->exact_step;
+    if (!(step > 0) || !isfinite(step))
+        return dpf_fail(e, DPF_USAGE, "the step of a grid is a positive number");
     /* a hair more than S before the floor: the quotient itself is rounded */
     double steps = floor(query->sensitivity_l1 / step * (1 + 0x1p-50)) +
                    (double)query->parts * (double)query->values;

@@ -9,20 +9,19 @@
 enum dpf_status dpf_response_init(struct dpf_response *m, double epsilon,
                                   uint64_t choices, struct dpf_error *e)
 {
-    if (!(epsilon > 0) || !(epsilon <= 36))
+    if (!(epsilon >= 1e-9) || !(epsilon <= 36))
         return dpf_fail(e, DPF_USAGE,
-                        "randomised response has an epsilon above 0 and at most 36, not "
-                        "'%g'",
+                        "randomised response has an epsilon from 1e-9 to 36, not '%g'",
                         epsilon);
     if (choices < 2)
         return dpf_fail(e, DPF_USAGE, "randomised response has at least 2 answers");
     double others = (double)(choices - 1);
     /* e^e / (e^e + M - 1), less a few units of its last place */
     double keep = 1 / (1 + others * exp(-epsilon)) * (1 - 0x1p-50);
-    *m = (struct dpf_response){choices, keep, epsilon};
-    /* the complement of a double in [1/2, 1) is exact; below, it loses 2^-53 at most */
-    double actual = log(keep) + log(others) - log1p(-keep) + 4e-16;
-    m->epsilon = fmin(actual, epsilon);
+    /* of this p, upwards: each logarithm is good to a few units of its last place */
+    double a = log(keep), b = log(others), c = log1p(-keep);
+    double actual = a + b - c + 1e-15 * (1 - a + b - c);
+    *m = (struct dpf_response){choices, keep, fmin(actual, epsilon)};
     return DPF_OK;
 }
 
@@ -78,7 +77,7 @@ double dpf_bit_epsilon(const struct dpf_bit_rates *rates)
     if (p == q)
         return 0;
     double ones = fabs(log(p / q)), zeros = fabs(log1p(-p) - log1p(-q));
-    return fmax(ones, zeros) * (1 + 1e-15) + 1e-15;
+    return fmax(ones, zeros) * (1 + 1e-14) + 1e-14;
 }
 
 double dpf_bits_epsilon(const struct dpf_bit_rates rates[2], uint64_t differ_even,

@@ -22,7 +22,7 @@
 struct dpf_response {
     uint64_t choices;
     double keep;    /* p */
-    double epsilon; /* of this p, rounded up */
+    double epsilon; /* of this p, rounded up; at most what was asked for */
 };
 
 enum dpf_status dpf_response_init(struct dpf_response *m, double epsilon,

@@ -7,25 +7,34 @@
 
 double dpf_log_normal_cdf(double x)
 {
-    if (x > -20)
+    if (x > -37)
         return log(0.5 * erfc(-x * M_SQRT1_2));
-    /* Mills' ratio; at -20 the series is good to 1e-12 of the value */
+    /* Mills' ratio; at -37 the series is good to 1e-13 of the value */
     double q = 1 / (x * x);
-    double series = 1 - q * (1 - 3 * q * (1 - 5 * q * (1 - 7 * q)));
+    double series = 1 - q * (1 - 3 * q * (1 - 5 * q * (1 - 7 * q * (1 - 9 * q))));
     return -0.5 * x * x - log(-x * sqrt(2 * M_PI)) + log(series);
+}
+
+/* By what share exp(dpf_log_normal_cdf(x)) and its product with e^epsilon may be wrong: a
+ * relative error of the argument counts x^2 fold, one of the exponent |exponent| fold. */
+static double error_of(double x, double epsilon)
+{
+    return 4e-15 + 1e-15 * fmin(x * x + epsilon, 1e6);
 }
 
 double dpf_gdp_delta(double mu, double epsilon)
 {
     if (mu <= 0)
         return epsilon < 0 ? -expm1(epsilon) : 0;
+    if (isinf(epsilon) && epsilon > 0)
+        return isinf(mu) ? 1 : 0;
     if (isinf(mu))
         return 1;
-    double first = exp(dpf_log_normal_cdf(-epsilon / mu + mu / 2));
-    double second = exp(epsilon + dpf_log_normal_cdf(-epsilon / mu - mu / 2));
+    double a = -epsilon / mu + mu / 2, b = -epsilon / mu - mu / 2;
+    double first = exp(dpf_log_normal_cdf(a));
+    double second = exp(epsilon + dpf_log_normal_cdf(b));
     double delta = first - second;
-    /* each term is good to some units of its last place */
-    delta += 4e-15 * first + 0x1p-1000;
+    delta += error_of(a, 0) * first + error_of(b, fabs(epsilon)) * second + 0x1p-1000;
     return delta < 0 ? 0 : delta > 1 ? 1 : delta;
 }
 

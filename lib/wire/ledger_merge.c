@@ -1,57 +1,62 @@
 /* Ledgers of streams that are read as one. */
 #include <string.h>
 
+#include "base/text.h"
 #include "wire/stream.h"
 
 #include "base/banned.h"
 
-/* Where value number i of a list of encoded values stands. */
-static bool slice(const struct dpf_values *v, uint32_t i, const unsigned char **data,
-                  size_t *size)
+/* A map without one of its keys, as text to compare. */
+static void add_without(struct dpf_text *t, const msgpack_object *map, const char *key)
 {
-    size_t at = 0, from = 0;
-    msgpack_unpacked one;
-    msgpack_unpacked_init(&one);
-    bool good = i < v->count;
-    for (uint32_t k = 0; good && k <= i; k++) {
-        from = at;
-        good = msgpack_unpack_next(&one, (const char *)v->bytes.data, v->bytes.size,
-                                   &at) == MSGPACK_UNPACK_SUCCESS;
+    for (uint32_t i = 0; i < map->via.map.size; i++) {
+        if (dpf_object_is_string(&map->via.map.ptr[i].key, key))
+            continue;
+        dpf_object_to_json(&map->via.map.ptr[i].key, t);
+        dpf_text_add(t, ":");
+        dpf_object_to_json(&map->via.map.ptr[i].val, t);
+        dpf_text_add(t, ",");
     }
-    msgpack_unpacked_destroy(&one);
-    *data = v->bytes.data + from;
-    *size = at - from;
-    return good;
 }
 
-static bool is_split(const unsigned char *data, size_t size)
+/* The provenance as text, but for which part each split kept. */
+static bool describe(const struct dpf_values *provenance, uint32_t count,
+                     struct dpf_text *t)
 {
     msgpack_unpacked one;
     size_t at = 0;
+    bool good = count <= provenance->count;
     msgpack_unpacked_init(&one);
-    bool is = msgpack_unpack_next(&one, (const char *)data, size, &at) ==
-                  MSGPACK_UNPACK_SUCCESS &&
-              dpf_object_is_string(dpf_object_get(&one.data, "stage"), "split");
+    for (uint32_t i = 0; good && i < count; i++) {
+        good =
+            msgpack_unpack_next(&one, (const char *)provenance->bytes.data,
+                                provenance->bytes.size, &at) == MSGPACK_UNPACK_SUCCESS &&
+            one.data.type == MSGPACK_OBJECT_MAP;
+        if (!good)
+            break;
+        const msgpack_object *options = dpf_object_get(&one.data, "options");
+        bool split = dpf_object_is_string(dpf_object_get(&one.data, "stage"), "split") &&
+                     options && options->type == MSGPACK_OBJECT_MAP;
+        add_without(t, &one.data, split ? "options" : "");
+        if (split)
+            add_without(t, options, "part");
+        dpf_text_add(t, "\n");
+    }
     msgpack_unpacked_destroy(&one);
-    return is;
+    return good && !t->failed;
 }
 
-/* Whether two streams were made in the same way from the same data, but for how their
- * records were divided. */
-static bool same_source(const struct dpf_values *a, const struct dpf_values *b)
+/* Whether two streams were made in the same way from the same data, but for which part of
+ * it they kept. The first one's provenance stands at the front of what was merged. */
+static bool same_source(const struct dpf_values *merged, const struct dpf_values *other)
 {
-    if (a->count != b->count || a->count == 0)
-        return false;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const unsigned char *one, *other;
-        size_t one_size, other_size;
-        if (!slice(a, i, &one, &one_size) || !slice(b, i, &other, &other_size))
-            return false;
-        bool same = one_size == other_size && memcmp(one, other, one_size) == 0;
-        if (!same && !(is_split(one, one_size) && is_split(other, other_size)))
-            return false;
-    }
-    return true;
+    struct dpf_text a = {0}, b = {0};
+    bool same = other->count > 0 && describe(merged, other->count, &a) &&
+                describe(other, other->count, &b) &&
+                strcmp(dpf_text_get(&a), dpf_text_get(&b)) == 0;
+    dpf_text_release(&a);
+    dpf_text_release(&b);
+    return same;
 }
 
 static void add_branch(struct dpf_values *branches, const struct dpf_values *events)
@@ -71,27 +76,32 @@ static bool mentions_partition(const struct dpf_values *events)
 enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
                                  struct dpf_error *e)
 {
-    /* The first stream's provenance stands at the front of what was merged so far. */
-    struct dpf_values first = into->provenance;
-    first.count =
-        other->provenance.count < first.count ? other->provenance.count : first.count;
-    bool parts = mentions_partition(&into->events) || mentions_partition(&other->events);
-    bool together =
-        (into->branches.count > 0 || parts) && same_source(&first, &other->provenance);
+    bool first = into->branches.count == 0;
+    bool same = same_source(&into->provenance, &other->provenance) &&
+                (first || into->branches_alike);
     dpf_values_append(&into->provenance, &other->provenance);
-    if (!together) {
-        dpf_values_release(&into->branches); /* what was merged so far stays one event */
+    /* Records that are private may stand in several of the streams: what is done to all
+     * of them later has to know. Of what came out of mechanisms only the costs add up,
+     * unless its parts had no record in common. */
+    if (first && !into->is_private && !mentions_partition(&into->events) &&
+        !mentions_partition(&other->events)) {
         dpf_values_append(&into->events, &other->events);
         return DPF_OK;
     }
-    if (into->branches.count == 0)
+    if (first)
         add_branch(&into->branches, &into->events);
     add_branch(&into->branches, &other->events);
+    into->branches_alike = same;
     dpf_values_release(&into->events);
     msgpack_packer p = dpf_values_packer(&into->events);
-    msgpack_pack_map(&p, 2);
+    msgpack_pack_map(&p, 3);
     dpf_pack_string(&p, "event");
     dpf_pack_string(&p, "merge");
+    dpf_pack_string(&p, "same_source");
+    if (same)
+        msgpack_pack_true(&p);
+    else
+        msgpack_pack_false(&p);
     dpf_pack_string(&p, "branches");
     msgpack_pack_array(&p, into->branches.count);
     dpf_buffer_append(&into->events.bytes, into->branches.bytes.data,

@@ -130,8 +130,9 @@ static enum dpf_status by_method(enum dpf_method method, const struct dpf_spendi
     }
 }
 
-/* The exact one where there is one; else PLD, which is the tightest but where it cannot be
- * had or has to be coarse (RDP then), or basic composition, which wins for what is pure.
+/* The exact one where there is one; else PLD, which is the tightest but where it cannot
+ * be had or has to be coarse (RDP then), or basic composition, which wins for what is
+ * pure.
  */
 static enum dpf_status best(const struct dpf_spending *list, size_t count, double delta,
                             double *epsilon, enum dpf_method *used)

@@ -19,7 +19,8 @@ enum dpf_method {
     DPF_METHOD_RDP,
     DPF_METHOD_PLD,
     DPF_METHOD_GDP,
-    DPF_METHOD_BEST, /* the smallest of those that are valid */
+    DPF_METHOD_BEST, /* GDP where it is exact; else the smallest of PLD and basic, and of
+                      * RDP where PLD cannot be had or is coarse */
 };
 /* "basic", "strong", ... "best"; ended by NULL. */
 extern const char *const dpf_method_words[];

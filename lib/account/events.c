@@ -7,9 +7,10 @@
 #include "base/banned.h"
 
 const char *const dpf_relation_words[] = {"add-remove", "replace-one", "local", NULL};
-static const char *const kinds[] = {"gaussian", "laplace", "response", "pure"};
-static const char *const parameters[] = {"noise_multiplier", "scale", "epsilon",
-                                         "epsilon"};
+const char *const dpf_mechanism_words[] = {"gaussian", "laplace", "response", "pure",
+                                           NULL};
+const char *const dpf_mechanism_parameters[] = {"noise_multiplier", "scale", "epsilon",
+                                                "epsilon"};
 
 static void pair(msgpack_packer *p, const char *key, const char *value)
 {
@@ -45,8 +46,8 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
     msgpack_pack_map(&p, 10 + response + (m->norm ? 2 : 0) + (m->assumes != NULL));
     pair(&p, "event", "mechanism");
     pair(&p, "stage", stage);
-    pair(&p, "mechanism", kinds[s->kind]);
-    number(&p, parameters[s->kind], s->parameter);
+    pair(&p, "mechanism", dpf_mechanism_words[s->kind]);
+    number(&p, dpf_mechanism_parameters[s->kind], s->parameter);
     if (response) {
         dpf_pack_string(&p, "choices");
         msgpack_pack_uint64(&p, s->choices);

@@ -16,6 +16,8 @@ enum dpf_relation {
     DPF_LOCAL,       /* any two values of one person's record, seen by nobody else */
 };
 extern const char *const dpf_relation_words[]; /* ended by NULL */
+/* What an event calls the kinds of account/spending.h, and their parameters. */
+extern const char *const dpf_mechanism_words[], *const dpf_mechanism_parameters[];
 
 /* Somebody's word on the cost. epsilon is infinite where nothing is promised. */
 struct dpf_guarantee {
@@ -70,7 +72,7 @@ enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spendin
 void dpf_account_release(struct dpf_account *a);
 
 /* For people, and {"epsilon", "delta", "method", "relation", "claimed": {...}, "proven":
- * {...}, "events": [...]}; events may be NULL. Numbers are rounded up. */
+ * {...}, "events": [...]}; events may be NULL. The table's numbers are rounded up. */
 void dpf_account_table(const struct dpf_account *a, struct dpf_text *out);
 void dpf_account_json(const struct dpf_account *a, const struct dpf_values *events,
                       struct dpf_text *out);

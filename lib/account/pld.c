@@ -357,11 +357,22 @@ static enum dpf_status ask_all(const struct dpf_spending *list, size_t count,
     return status;
 }
 
+/* Losses with an end add up to at most the sum of their ends, grid or no grid. */
+static double sum_of_ends(const struct dpf_spending *list, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)list[i].count * dpf_spending_pure_epsilon(&list[i]);
+    return sum * (1 + 1e-13);
+}
+
 enum dpf_status dpf_pld_epsilon(const struct dpf_spending *list, size_t count,
                                 double delta, double *epsilon, struct dpf_error *e)
 {
     struct question ask = {.for_epsilon = true, .delta = delta};
-    return ask_all(list, count, &ask, epsilon, e);
+    enum dpf_status status = ask_all(list, count, &ask, epsilon, e);
+    *epsilon = fmin(*epsilon, sum_of_ends(list, count));
+    return status;
 }
 
 enum dpf_status dpf_pld_delta(const struct dpf_spending *list, size_t count,

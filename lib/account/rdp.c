@@ -21,21 +21,35 @@ static double add_logs(double a, double b)
     return isinf(larger) ? larger : larger + log1p(exp(fmin(a, b) - larger));
 }
 
-/* (alpha - 1) times the divergence of one use, for whole alpha. */
+/* ln(1 + e^x), upwards. */
+static double log_one_plus(double x)
+{
+    return (x > 30 ? x + exp(-x) : log1p(exp(x))) * (1 + 1e-11);
+}
+
+/* ln(e^x - 1) for x > 0. */
+static double log_less_one(double x)
+{
+    return x > 1 ? x + log1p(-exp(-x)) : log(expm1(x));
+}
+
+/* (alpha - 1) times the divergence of one use, for whole alpha: ln(1 + sum over j of the
+ * binomial's weight times (e^(j(j-1)/2s^2) - 1)). All terms are above 0, so that a small
+ * divergence is as exact as a large one. */
 static double gaussian_whole(double s, double q, int alpha)
 {
     double total = -INFINITY;
-    for (int j = 0; j <= alpha; j++) {
-        double term = lgamma(alpha + 1) - lgamma(j + 1) - lgamma(alpha - j + 1) +
-                      (alpha - j) * log1p(-q) + j * log(q) +
-                      (double)j * (j - 1) / (2 * s * s);
-        total = add_logs(total, term);
+    for (int j = 2; j <= alpha; j++) {
+        double weight = lgamma(alpha + 1) - lgamma(j + 1) - lgamma(alpha - j + 1) +
+                        (alpha - j) * log1p(-q) + j * log(q);
+        total = add_logs(total, weight + log_less_one((double)j * (j - 1) / (2 * s * s)));
     }
-    return total;
+    return log_one_plus(total);
 }
 
-/* The same for any alpha > 1, by the trapezoid rule. The singularities of the integrand
- * lie s^2 pi off the real line, and its normal factor has width s. */
+/* The same for any alpha > 1, by the trapezoid rule on E[r^a - 1 - a(r - 1)], r being the
+ * ratio of the pair, whose mean is 1. The singularities of the integrand lie s^2 pi off
+ * the real line, and its normal factor has width s. */
 static double gaussian_any(double s, double q, double alpha)
 {
     double step = fmin(s / 12, s * s / 3), from = -40 * s, to = alpha + 40 * s;
@@ -45,9 +59,12 @@ static double gaussian_any(double s, double q, double alpha)
     for (double x = from; x <= to; x += step) {
         double v = (2 * x - 1) / (2 * s * s);
         double ratio = v > 30 ? v + log(q + (1 - q) * exp(-v)) : log1p(q * expm1(v));
-        total = add_logs(total, alpha * ratio - x * x / (2 * s * s));
+        double power = alpha * ratio;
+        double excess = power < 30 ? expm1(power) - alpha * expm1(ratio) : 0;
+        double term = power < 30 ? (excess > 0 ? log(excess) : -INFINITY) : power;
+        total = add_logs(total, term - x * x / (2 * s * s));
     }
-    return total + log(step / (s * sqrt(2 * M_PI))) + 1e-15;
+    return log_one_plus(total + log(step / (s * sqrt(2 * M_PI))));
 }
 
 static double one_use(const struct source *from, size_t i, double alpha)

@@ -11,10 +11,10 @@
  * A Gaussian with Poisson sampling has at whole orders, log-sum-exp over j = 0..alpha,
  *   (alpha - 1) r = ln sum C(alpha, j) (1-q)^(alpha-j) q^j e^(j(j-1) / 2s^2)
  * (Mironov, Talwar and Zhang 2019), which is the larger of the two directions; between
- * them E[((1-q) + q e^((2x-1)/2s^2))^alpha], x normal, is integrated by the trapezoid
- * rule, whose error for such functions falls exponentially in the number of points. Other
- * mechanisms use the discretised pairs of account/loss.h, whose divergences are larger
- * than the true ones. */
+ * them E[r^alpha], r = (1-q) + q e^((2x-1)/2s^2), x normal, is integrated by the
+ * trapezoid rule, whose error for such functions falls exponentially in the number of
+ * points. Other mechanisms use the discretised pairs of account/loss.h, whose divergences
+ * are larger than the true ones. */
 #ifndef DPF_ACCOUNT_RDP_H
 #define DPF_ACCOUNT_RDP_H
 

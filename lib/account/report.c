@@ -1,5 +1,7 @@
 /* An account as a table and as JSON. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "account/ledger.h"
@@ -23,8 +25,16 @@ static void add_line(struct dpf_text *t, const char *name, double epsilon, doubl
 {
     dpf_text_addf(t, "%-9s  epsilon ", name);
     dpf_text_add_epsilon(t, epsilon);
-    if (isfinite(epsilon))
-        dpf_text_addf(t, "  delta %g", delta);
+    if (isfinite(epsilon)) {
+        char digits[40];
+        double shown = delta;
+        /* six digits, upwards */
+        do {
+            snprintf(digits, sizeof digits, "%.6g", shown);
+            shown *= 1 + 1e-6;
+        } while (strtod(digits, NULL) < delta);
+        dpf_text_addf(t, "  delta %s", digits);
+    }
     dpf_text_addf(t, "%s%s\n", remark && *remark ? "  " : "", remark ? remark : "");
 }
 

@@ -93,6 +93,7 @@ static bool bracket(const struct problem *p, struct trial t, double epsilon,
 {
     double factor = 1.002;
     bool have_inside = false, have_outside = false;
+    *inside = *outside = t;
     for (int i = 0; i < 200; i++, factor *= factor < 4 ? factor : 1) {
         bool in = t.cost <= epsilon;
         have_inside = have_inside || in;

@@ -6,8 +6,8 @@
  * hockey-stick divergence of the pair is at least that of the mechanism.
  * - gaussian: N(1, s^2) and N(0, s^2), s = noise deviation / L2 sensitivity. Exact.
  * - laplace: Lap(1, b) and Lap(0, b), b = scale / L1 sensitivity. Exact for continuous
- *   noise on one number. Not for the discrete Laplace, which has a little more mass at its
- *   largest loss (1 / (1 + e^(-1/t)) instead of 1/2): perturb enters that as pure.
+ *   noise on one number. Not for the discrete Laplace, which has a little more mass at
+ * its largest loss (1 / (1 + e^(-1/t)) instead of 1/2): perturb enters that as pure.
  * - response: M-ary randomised response of epsilon e. Exact.
  * - pure: any e-DP mechanism; randomised response of two answers dominates it (Kairouz,
  *   Oh and Viswanath 2015, Theorem 3.3 and its proof).

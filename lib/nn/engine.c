@@ -171,6 +171,7 @@ void dpf_engine_release(struct dpf_engine *g)
     pthread_mutex_unlock(&g->lock);
     for (int i = 0; g->workers && i < g->threads; i++) {
         struct dpf_worker *w = &g->workers[i];
+        dpf_random_release(&w->random);
         if (w->started)
             pthread_join(w->thread, NULL);
         if (w->net.kernels)

@@ -117,11 +117,6 @@ double dpf_training_clip(const struct dpf_training_plan *plan, int64_t epoch)
                : plan->clip_l2;
 }
 
-int64_t dpf_training_steps_of(const struct dpf_training *t, int64_t epoch)
-{
-    return epoch < t->epoch ? t->steps_per_epoch : epoch == t->epoch ? t->step : 0;
-}
-
 double dpf_training_sampling_rate(const struct dpf_training *t)
 {
     return fmin((double)t->plan.lot / (double)t->population, 1);
@@ -132,19 +127,24 @@ double dpf_training_rounding_margin(int64_t lot)
     return 0x1p-10 + (double)lot * 0x1p-21;
 }
 
+double dpf_training_sensitivity(const struct dpf_training *t, int64_t epoch)
+{
+    size_t layers = 0;
+    for (size_t i = 0; i < t->engine->model->count; i++)
+        layers += t->engine->model->nodes[i].parameter_count > 0;
+    double parts = t->plan.rule == DPF_CLIP_LAYER ? sqrt((double)layers) : 1;
+    return dpf_training_clip(&t->plan, epoch) * parts *
+           (1 + dpf_training_rounding_margin(t->plan.lot));
+}
+
 static enum dpf_status prepare_noise(struct dpf_training *t, struct dpf_error *e)
 {
     if (t->plan.noise.multiplier == 0 || t->mechanism_epoch == t->epoch + 1)
         return DPF_OK;
-    size_t layers = 0;
-    for (size_t i = 0; i < t->engine->model->count; i++)
-        layers += t->engine->model->nodes[i].parameter_count > 0;
-    double clip = dpf_training_clip(&t->plan, t->epoch) *
-                  (t->plan.rule == DPF_CLIP_LAYER ? sqrt((double)layers) : 1);
-    struct dpf_gaussian_query query = {
-        .sensitivity_l2 = clip * (1 + dpf_training_rounding_margin(t->plan.lot)),
-        .values = t->engine->model->span,
-        .parts = (unsigned)t->engine->threads};
+    struct dpf_gaussian_query query = {.sensitivity_l2 =
+                                           dpf_training_sensitivity(t, t->epoch),
+                                       .values = t->engine->model->span,
+                                       .parts = (unsigned)t->engine->threads};
     t->mechanism_epoch = t->epoch + 1;
     return dpf_gaussian_init(&t->mechanism, &query,
                              dpf_training_multiplier(&t->plan, t->epoch), e);

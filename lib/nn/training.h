@@ -106,8 +106,8 @@ bool dpf_training_done(const struct dpf_training *t);
 /* The noise multiplier and the clip norm of an epoch, from 0. */
 double dpf_training_multiplier(const struct dpf_training_plan *plan, int64_t epoch);
 double dpf_training_clip(const struct dpf_training_plan *plan, int64_t epoch);
-/* Steps that were taken in an epoch, from 0. */
-int64_t dpf_training_steps_of(const struct dpf_training *t, int64_t epoch);
+/* The L2 sensitivity of a lot's sum in an epoch, rounding of floats allowed for. */
+double dpf_training_sensitivity(const struct dpf_training *t, int64_t epoch);
 /* The probability with which an example is in a Poisson lot. */
 double dpf_training_sampling_rate(const struct dpf_training *t);
 /* By what share of the clip norm float rounding may move the sum of a lot when one

@@ -29,7 +29,7 @@ bool dpf_clip(enum dpf_norm norm, double bound, double *x, size_t count)
 {
     double size = dpf_norm_of(norm, x, count);
     double allowance = 0x1p-40 + (double)count * 0x1p-52;
-    if (isnan(size) || isinf(size)) {
+    if (isnan(size) || isinf(size) || !(bound > 0)) {
         memset(x, 0, count * sizeof *x);
         return true;
     }

@@ -31,9 +31,13 @@ static int64_t largest_of(const int64_t *scores, size_t count)
     return largest;
 }
 
-static bool keep(const struct dpf_selection *s, struct dpf_random *r, int64_t below)
+/* Whether a candidate is kept: with probability e^-(largest - score)/t. */
+static bool keep(const struct dpf_selection *s, struct dpf_random *r, int64_t largest,
+                 int64_t score)
 {
-    return below == 0 || dpf_noise_geometric(r, s->scale) >= below;
+    uint64_t below =
+        (uint64_t)largest - (uint64_t)score; /* of any two, without overflow */
+    return below == 0 || (uint64_t)dpf_noise_geometric(r, s->scale) >= below;
 }
 
 size_t dpf_select_exponential(const struct dpf_selection *s, struct dpf_random *r,
@@ -43,7 +47,7 @@ size_t dpf_select_exponential(const struct dpf_selection *s, struct dpf_random *
     size_t i;
     do
         i = (size_t)dpf_random_below(r, count);
-    while (!keep(s, r, largest - scores[i]));
+    while (!keep(s, r, largest, scores[i]));
     return i;
 }
 
@@ -64,7 +68,7 @@ size_t dpf_select_noisy_max(const struct dpf_selection *s, struct dpf_random *r,
         size_t j = i + (size_t)dpf_random_below(r, count - i);
         chosen = list[j];
         list[j] = list[i];
-        if (keep(s, r, largest - scores[chosen]))
+        if (keep(s, r, largest, scores[chosen]))
             break;
     }
     free(more);

@@ -54,6 +54,7 @@ void dpf_random_release(struct dpf_random *r)
 {
     sodium_memzero(r, sizeof *r);
     r->used = sizeof r->bytes;
+    r->forks = ~(uint64_t)0; /* whoever draws all the same gets a new key, not this one */
 }
 
 static void refill(struct dpf_random *r)

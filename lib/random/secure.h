@@ -2,8 +2,8 @@
  *
  * One struct a thread. Each refill takes its first 32 bytes as the key of the next one
  * and forgets the old key, so whoever reads the memory later cannot compute what was
- * drawn before. A process that forked draws a new key before it draws anything else:
- * parent and child never share noise.
+ * drawn before the last refill (4 KiB at most). A process that forked draws a new key
+ * before it draws anything else: parent and child never share noise.
  *
  * The words of a refill are ChaCha20's, in the order in which sixteen blocks side by side
  * produce them (all first words, then all second words, ...): vector code then needs no
@@ -37,9 +37,8 @@ void dpf_random_init_insecure(struct dpf_random *r, const char *purpose, uint64_
 /* Forget key and draws. */
 void dpf_random_release(struct dpf_random *r);
 
-/* Fork-safety is looked after at each refill: between fork() and the end of what was
- * already drawn, child and parent would share up to DPF_RANDOM_REFILL bytes. The calls
- * below check before every use, not only there. */
+/* Every call minds forks: a child that was given a copy of the stream draws a new key,
+ * also if bytes of the old one are left. */
 uint64_t dpf_random_u64(struct dpf_random *r);
 void dpf_random_bytes(struct dpf_random *r, void *out, size_t size);
 /* The next `size` bytes, at most 64, where they lie; valid until the next draw. What is

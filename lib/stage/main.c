@@ -259,7 +259,7 @@ static enum dpf_status take_item(struct dpf_stage *s, struct dpf_stream_reader *
     } else {
         if (info->on_other)
             status = info->on_other(s, r->object, e);
-        if (status == DPF_OK && info->kind == DPF_FILTER)
+        if (status == DPF_OK && info->kind == DPF_FILTER && !s->drops_others)
             status = pass_on(s, &r->frame, e);
     }
     report(s);

@@ -249,7 +249,7 @@ static enum dpf_status open_records(struct dpf_perturb_job *j, struct dpf_stage 
         return DPF_OK;
     }
     dpf_header_keep_field(&s->out, j->x);
-    s->out.is_protected = s->out.is_private;
+    s->out.is_protected = s->out.is_protected || s->out.is_private;
     s->out.is_private = false;
     return status;
 }
@@ -462,6 +462,7 @@ enum dpf_status dpf_perturb_job_open(struct dpf_perturb_job *j, struct dpf_stage
     if (f->dtype == DPF_BITS)
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds packed bits", f->name);
     j->x = (int)(f - s->in.fields);
+    s->drops_others = true; /* nothing leaves that the mechanism has not seen */
     if (j->seed >= 0)
         dpf_random_init_insecure(&j->random, "perturb", (uint64_t)j->seed, 0);
     else

@@ -58,6 +58,7 @@ struct dpf_stage {
     size_t argument_count;
     struct dpf_header in, out;
     bool no_input;     /* sinks: on_options set it: nothing is read */
+    bool drops_others; /* on_open set it: frames of other kinds are not passed on */
     bool out_deferred; /* on_open set it: dpf_stage_begin() sends the header later */
     struct dpf_buffer deferred; /* frames to be passed on behind the deferred header */
     FILE *text;                 /* sinks and programs */

@@ -152,6 +152,7 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
                                       struct dpf_error *e)
 {
     enum dpf_status status = check_files(j, e);
+    s->drops_others = is_noisy(j); /* nothing leaves that the mechanism has not seen */
     if (status == DPF_OK && j->model)
         status = dpf_model_stream_read(&j->start, j->model, NULL, NULL, e);
     j->need = (struct dpf_dataset_need){
@@ -251,18 +252,27 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
     return status;
 }
 
-/* What shapes the result besides network, data and start, however it was written. */
-static char *settings_text(const struct dpf_training_job *j)
+/* What shapes the result besides network, data and start, however it was written:
+ * options, the noise that was worked out from them, and the ledger that it was worked out
+ * for. */
+static char *settings_text(const struct dpf_training_job *j, const struct dpf_stage *s)
 {
+    const struct dpf_noise_plan *noise = &j->training.plan.noise;
+    char ledger[DPF_FINGERPRINT_HEX + 1];
+    struct dpf_fingerprint f;
+    dpf_fingerprint_init(&f);
+    dpf_fingerprint_add(&f, s->out.events.bytes.data, s->out.events.bytes.size);
+    dpf_fingerprint_hex(&f, ledger);
     return dpf_format("%s %s %s %s %s %s %s %s %.17g %.17g %.17g %.17g %.17g %.17g %.17g "
-                      "%lld %lld %lld %lld %lld %.17g %.17g %.17g %.17g %.17g %lld",
+                      "%lld %lld %lld %lld %lld %.17g %.17g %.17g %.17g %lld %lld %s",
                       j->x, j->y, j->loss, j->optimiser_kind, j->init, j->schedule,
                       j->sampling, j->clip, j->rate, j->momentum, j->final_rate, j->l1,
                       j->l2, j->clip_l2, j->validation, (long long)j->epochs,
                       (long long)j->lot, (long long)j->patience, (long long)j->seed,
-                      (long long)j->schedule_epochs, j->noise_multiplier,
-                      j->final_noise_multiplier, j->final_clip_l2, j->target_epsilon,
-                      j->delta, (long long)j->population);
+                      (long long)j->schedule_epochs, noise->multiplier,
+                      noise->final_multiplier, noise->final_clip_l2, j->delta,
+                      (long long)noise->population, (long long)noise->max_steps,
+                      noise->multiplier > 0 ? ledger : "-");
 }
 
 /* The events of all steps, and what the ledger comes to with them. */
@@ -272,12 +282,15 @@ static enum dpf_status state_cost(const struct dpf_training_job *j, struct dpf_s
     struct dpf_account account;
     struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
     struct dpf_text table = {0};
+    struct dpf_error why;
     enum dpf_status status =
         dpf_training_describe(&j->training, j->delta, s->info->name, &s->out, e);
-    if (status == DPF_OK)
-        status = dpf_account_ledger(&account, &s->out, &request, e);
     if (status != DPF_OK)
         return status;
+    if (dpf_account_ledger(&account, &s->out, &request, &why) != DPF_OK) {
+        dpf_notice("no epsilon can be stated: %s", why.message);
+        return DPF_OK;
+    }
     dpf_account_table(&account, &table);
     dpf_notice_lines(dpf_text_get(&table));
     dpf_text_release(&table);
@@ -297,7 +310,12 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
                               : "trained on the records without a mechanism");
     if (s->in.is_private && j->seed >= 0)
         dpf_stage_add_seed_event(s);
-    char *settings = settings_text(j);
+    struct dpf_training_budget budget = {j->target_epsilon, j->delta};
+    if (s->in.is_private && is_noisy(j))
+        status = dpf_training_foresee(&j->training, &budget, &s->out, e);
+    if (status != DPF_OK)
+        return status;
+    char *settings = settings_text(j, s);
     struct dpf_training_run run = {.training = &j->training,
                                    .checkpoint = j->checkpoint,
                                    .checkpoint_seconds = j->checkpoint_seconds,

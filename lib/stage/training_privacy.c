@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 
 #include "base/banned.h"
@@ -162,11 +163,10 @@ static int64_t steps_taken(const struct dpf_training *t)
     return t->epoch * t->steps_per_epoch + t->step;
 }
 
-double dpf_training_cost(const struct dpf_training *t, double delta)
+static int64_t steps_planned(const struct dpf_training *t)
 {
-    struct shape shape = shape_of(&t->plan, t->population);
-    int64_t steps = steps_taken(t);
-    return steps ? schedule_cost(&shape, steps, delta) : 0;
+    int64_t all = t->plan.epochs * t->steps_per_epoch, most = t->plan.noise.max_steps;
+    return most && most < all ? most : all;
 }
 
 /* The statement of the paper: the moments accountant, which takes every lot for a Poisson
@@ -188,40 +188,110 @@ static double claim(const struct shape *shape, int64_t steps, double delta)
     return epsilon;
 }
 
-enum dpf_status dpf_training_describe(const struct dpf_training *t, double delta,
-                                      const char *stage, struct dpf_header *h,
-                                      struct dpf_error *e)
+/* One entry of the schedule, from an epoch on. The statements of the whole stand with the
+ * first. */
+static struct dpf_mechanism_event
+event_of(const struct dpf_training *t, const struct dpf_spending *spending, int64_t epoch)
+{
+    static const char *const words[] = {"shuffle", "poisson", "sequence"};
+    bool poisson = is_poisson(&t->plan);
+    return (struct dpf_mechanism_event){
+        .spending = *spending,
+        .sampling = words[t->plan.sampling],
+        .norm = "l2",
+        .sensitivity = dpf_training_sensitivity(t, epoch) * (poisson ? 1 : 2),
+        .relation = poisson ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
+        .assumes = t->plan.noise.population || !poisson
+                       ? "rounding of float gradients stays within its allowance"
+                       : "rounding of float gradients stays within its allowance; the "
+                         "number of records is public",
+        .claimed = {0, 0, "Abadi et al. 2016, moments accountant for sampled lots"},
+        .proven = {0, 0,
+                   poisson ? "sampled Gaussian, privacy loss distribution"
+                           : "Gaussian on disjoint lots, no amplification"}};
+}
+
+static enum dpf_status describe_steps(const struct dpf_training *t, int64_t steps,
+                                      double delta, const char *stage,
+                                      struct dpf_header *h, struct dpf_error *e)
 {
     struct shape shape = shape_of(&t->plan, t->population);
     struct schedule s;
-    int64_t steps = steps_taken(t);
-    bool poisson = is_poisson(&t->plan);
-    double claimed = claim(&shape, steps, delta), proven = dpf_training_cost(t, delta);
     enum dpf_status status = schedule_init(&s, &shape, steps, e);
     if (status != DPF_OK)
         return status;
+    int64_t epoch = 0;
     for (size_t i = 0; i < s.count; i++) {
-        /* several entries share the cost of the whole; the first one carries it */
-        struct dpf_mechanism_event event = {
-            .spending = s.list[i],
-            .sampling = poisson ? "poisson" : "shuffle",
-            .norm = "l2",
-            .sensitivity = t->mechanism.sensitivity_l2 * (poisson ? 1 : 2),
-            .relation = poisson ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
-            .assumes =
-                t->plan.noise.population || !poisson
-                    ? "rounding of float gradients stays within its allowance"
-                    : "rounding of float gradients stays within its allowance; the "
-                      "number of records is public",
-            .claimed = {i ? 0 : claimed, i ? 0 : delta,
-                        "Abadi et al. 2016, moments accountant for sampled lots"},
-            .proven = {i ? 0 : proven, i ? 0 : delta,
-                       poisson ? "sampled Gaussian, privacy loss distribution"
-                               : "Gaussian on disjoint lots, no amplification"}};
+        struct dpf_mechanism_event event = event_of(t, &s.list[i], epoch);
+        if (i == 0) {
+            event.claimed.epsilon = claim(&shape, steps, delta);
+            event.proven.epsilon = schedule_cost(&shape, steps, delta);
+            event.claimed.delta = event.proven.delta = delta;
+        }
         dpf_ledger_add_mechanism(&h->events, stage, &event);
+        epoch += is_poisson(&t->plan) ? (int64_t)s.list[i].count / shape.steps_per_epoch
+                                      : (int64_t)s.list[i].count;
     }
     free(s.list);
     h->is_private = false;
     h->is_protected = true;
     return dpf_buffer_ok(&h->events.bytes) ? DPF_OK : dpf_fail_memory(e);
+}
+
+enum dpf_status dpf_training_describe(const struct dpf_training *t, double delta,
+                                      const char *stage, struct dpf_header *h,
+                                      struct dpf_error *e)
+{
+    return describe_steps(t, steps_taken(t), delta, stage, h, e);
+}
+
+/* The account of a ledger with some steps. */
+static enum dpf_status account_with(const struct dpf_training *t, int64_t steps,
+                                    double delta, const struct dpf_header *ledger,
+                                    struct dpf_account *account, struct dpf_error *e)
+{
+    struct dpf_header h = {0};
+    struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
+    enum dpf_status status = dpf_header_copy(&h, ledger, e);
+    if (status == DPF_OK)
+        status = describe_steps(t, steps, delta, "train", &h, e);
+    if (status == DPF_OK)
+        status = dpf_account_ledger(account, &h, &request, e);
+    dpf_header_release(&h);
+    return status;
+}
+
+double dpf_training_cost(const struct dpf_training *t, double delta,
+                         const struct dpf_header *ledger)
+{
+    struct dpf_account account;
+    if (steps_taken(t) == 0)
+        return 0;
+    if (account_with(t, steps_taken(t), delta, ledger, &account, NULL) != DPF_OK)
+        return INFINITY;
+    double epsilon = account.proven.epsilon;
+    dpf_account_release(&account);
+    return epsilon;
+}
+
+enum dpf_status dpf_training_foresee(const struct dpf_training *t,
+                                     const struct dpf_training_budget *budget,
+                                     const struct dpf_header *ledger, struct dpf_error *e)
+{
+    struct dpf_account account;
+    struct dpf_text cost = {0};
+    enum dpf_status status =
+        account_with(t, steps_planned(t), budget->delta, ledger, &account, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_text_add_epsilon(&cost, account.proven.epsilon);
+    if (budget->epsilon > 0 && account.proven.epsilon > budget->epsilon * (1 + 1e-9))
+        status = dpf_fail(e, DPF_PRIVACY, "the ledger would state epsilon %s, not %g%s%s",
+                          dpf_text_get(&cost), budget->epsilon,
+                          account.why.size ? ": " : "", dpf_text_get(&account.why));
+    else if (isinf(account.proven.epsilon))
+        dpf_notice("no epsilon will be proven: %s", dpf_text_get(&account.why));
+    dpf_text_release(&cost);
+    dpf_account_release(&account);
+    return status;
 }

@@ -20,8 +20,18 @@ enum dpf_status dpf_training_plan_noise(struct dpf_training_plan *plan, int64_t 
                                         const struct dpf_training_budget *budget,
                                         const struct dpf_header *spent,
                                         struct dpf_error *e);
-/* The proven epsilon of the steps that were taken. */
-double dpf_training_cost(const struct dpf_training *t, double delta);
+/* The proven epsilon of the ledger with the steps that were taken; infinite if none can
+ * be stated. `ledger` is that of what is trained on. */
+double dpf_training_cost(const struct dpf_training *t, double delta,
+                         const struct dpf_header *ledger);
+/* Before the first step: whether the ledger with all planned steps keeps the budget. It
+ * may not although the noise was chosen for it, if records were selected or multiplied in
+ * a way that the mechanism's relation does not allow: DPF_PRIVACY says what it would cost
+ * and why. Without a target, a ledger without a finite epsilon is a notice. */
+enum dpf_status dpf_training_foresee(const struct dpf_training *t,
+                                     const struct dpf_training_budget *budget,
+                                     const struct dpf_header *ledger,
+                                     struct dpf_error *e);
 /* Append the events of the steps that were taken, and say that what follows is protected
  * by them. */
 enum dpf_status dpf_training_describe(const struct dpf_training *t, double delta,

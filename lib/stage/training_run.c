@@ -178,6 +178,11 @@ static enum dpf_status write_stream(struct checkpoint *c, struct dpf_stream_writ
     enum dpf_status status = dpf_header_copy(&header, &c->header, e);
     if (status == DPF_OK && c->delta > 0)
         status = dpf_training_describe(c->training, c->delta, c->stage, &header, e);
+    /* The weights are protected; the losses and counts beside them are not. */
+    if (c->delta > 0) {
+        header.is_private = true;
+        header.is_protected = false;
+    }
     if (status == DPF_OK)
         status = dpf_stream_write_header(w, &header, e);
     if (status == DPF_OK)
@@ -238,22 +243,23 @@ static void format_accuracy(const struct dpf_training *t, double accuracy, char 
         snprintf(out, size, "  accuracy %.2f %%", 100 * accuracy);
 }
 
-/* The proven epsilon of the steps so far. */
-static void format_cost(const struct dpf_training *t, double delta, char *out,
-                        size_t size)
+/* The proven epsilon of the ledger with the steps so far. */
+static void format_cost(const struct dpf_stage *s, const struct dpf_training_run *run,
+                        char *out, size_t size)
 {
     struct dpf_text text = {0};
     out[0] = '\0';
-    if (delta == 0)
+    if (run->delta == 0)
         return;
-    dpf_text_add_epsilon(&text, dpf_training_cost(t, delta));
+    dpf_text_add_epsilon(&text, dpf_training_cost(run->training, run->delta, &s->out));
     snprintf(out, size, "  epsilon %s", dpf_text_get(&text));
     dpf_text_release(&text);
 }
 
-static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_report *r,
-                       double delta)
+static void tell_epoch(const struct dpf_stage *s, const struct dpf_training_run *run,
+                       const struct dpf_epoch_report *r)
 {
+    const struct dpf_training *t = run->training;
     char held[96] = "", clipped[48] = "", right[48], cost[48];
     double left = (double)(t->plan.epochs - r->epoch) * (double)t->train_count /
                   fmax(r->examples_per_second, 1e-9);
@@ -263,21 +269,22 @@ static void tell_epoch(const struct dpf_training *t, const struct dpf_epoch_repo
     if (t->plan.rule != DPF_CLIP_NONE)
         snprintf(clipped, sizeof clipped, "  clipped %.0f %%", 100 * r->clipped);
     format_accuracy(t, r->accuracy, right, sizeof right);
-    format_cost(t, delta, cost, sizeof cost);
+    format_cost(s, run, cost, sizeof cost);
     dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s%s  %.0f examples/s  %.0f s left",
                (long long)r->epoch, (long long)t->plan.epochs, r->loss, right, held,
                clipped, cost, r->examples_per_second, left);
 }
 
 /* Within a long epoch: how far, and how long it will take. */
-static void tell_step(const struct dpf_training *t, double delta)
+static void tell_step(const struct dpf_stage *s, const struct dpf_training_run *run)
 {
+    const struct dpf_training *t = run->training;
     double done = (double)(t->epoch * t->steps_per_epoch + t->step);
     double all = (double)(t->plan.epochs * t->steps_per_epoch);
     double seen = fmax((double)t->seen, 1),
            rate = (double)t->timed / fmax(t->seconds, 1e-9);
     char right[48], cost[48];
-    format_cost(t, delta, cost, sizeof cost);
+    format_cost(s, run, cost, sizeof cost);
     format_accuracy(t, (double)t->correct / seen / (double)t->data->positions, right,
                     sizeof right);
     dpf_notice("epoch %lld/%lld at %.0f %%  loss %.4f%s%s  %.0f examples/s  %.0f s left",
@@ -311,9 +318,9 @@ static enum dpf_status train(struct dpf_stage *s, const struct dpf_training_run 
             return status;
         tell_runner(s, t);
         if (report)
-            tell_epoch(t, report, run->delta);
+            tell_epoch(s, run, report);
         else if (dpf_clock_seconds() - told >= every)
-            tell_step(t, run->delta);
+            tell_step(s, run);
         if (report || dpf_clock_seconds() - told >= every)
             told = dpf_clock_seconds();
         if (!c || (!report && dpf_clock_seconds() - saved < run->checkpoint_seconds))

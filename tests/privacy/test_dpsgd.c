@@ -333,7 +333,7 @@ static void check_statement(enum dpf_sampling sampling, bool scheduled, int64_t 
     struct rig g;
     struct dpf_training t;
     struct dpf_training_plan plan = plan_of(2, sampling);
-    struct dpf_header h = {.is_private = true};
+    struct dpf_header h = {.is_private = true}, none = {.is_private = true};
     struct dpf_account account;
     struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
     const struct dpf_epoch_report *report;
@@ -350,7 +350,7 @@ static void check_statement(enum dpf_sampling sampling, bool scheduled, int64_t 
     CU_ASSERT(!h.is_private && h.is_protected);
     CU_ASSERT(h.events.count == (scheduled ? (uint32_t)((steps + 9) / 10) : 1));
     CU_ASSERT_FATAL(dpf_account_ledger(&account, &h, &request, NULL) == DPF_OK);
-    CU_ASSERT(fabs(account.proven.epsilon - dpf_training_cost(&t, 1e-5)) < 1e-9);
+    CU_ASSERT(fabs(account.proven.epsilon - dpf_training_cost(&t, 1e-5, &none)) < 1e-9);
     CU_ASSERT(account.proven.delta == 1e-5);
     CU_ASSERT(account.relation ==
               (sampling == DPF_SAMPLE_POISSON ? DPF_ADD_REMOVE : DPF_REPLACE_ONE));

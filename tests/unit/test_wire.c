@@ -1023,8 +1023,9 @@ static void test_merge(void)
     CU_ASSERT_FATAL(dpf_header_copy(&copy, &a, &e) == DPF_OK);
     CU_ASSERT(dpf_header_merge(&copy, &b, &e) == DPF_OK);
     CU_ASSERT(copy.records == 12 && copy.has_records && copy.is_private);
-    CU_ASSERT(copy.provenance.count == 4 && copy.events.count == 2);
-    CU_ASSERT(copy.events.bytes.size == 2 * a.events.bytes.size);
+    /* private records may stand in both: one event with a branch for each */
+    CU_ASSERT(copy.provenance.count == 4 && copy.events.count == 1);
+    CU_ASSERT(copy.events.bytes.size > 2 * a.events.bytes.size);
     CU_ASSERT(a.provenance.count == 2 && a.records == 5); /* a copy is a copy */
     b.has_records = false;
     CU_ASSERT(dpf_header_merge(&copy, &b, &e) == DPF_OK && !copy.has_records);

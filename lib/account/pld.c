@@ -321,6 +321,24 @@ static enum dpf_status choose_grid(const struct dpf_spending *list, size_t count
     return DPF_OK;
 }
 
+/* The answer with a tilt that leaves the masses at the answer above the transform's
+ * rounding: losses with a likely end draw the tilt towards it, away from an epsilon that
+ * lies below. */
+static enum dpf_status answer_well(const struct sum *s, const struct question *ask,
+                                   double *result, struct dpf_error *e)
+{
+    const double most = 12; /* e^12 1e-16 is small enough */
+    double tilt = choose_tilt(s, ask), mean;
+    for (;;) {
+        enum dpf_status status = answer_direction(s, ask, tilt, result, e);
+        sum_moment(s, tilt, &mean, NULL);
+        double gap = mean - *result;
+        if (status != DPF_OK || !ask->for_epsilon || !(tilt * gap > most))
+            return status;
+        tilt = most / gap / 2; /* the mean comes nearer, too */
+    }
+}
+
 static double smallest_tail(const struct dpf_spending *list, size_t count,
                             const struct question *ask)
 {
@@ -349,7 +367,7 @@ static enum dpf_status ask_all(const struct dpf_spending *list, size_t count,
         status = sum_init(&s, list, count, step, centres, tail, reversed, e);
         if (status != DPF_OK)
             break;
-        status = answer_direction(&s, ask, choose_tilt(&s, ask), &one, e);
+        status = answer_well(&s, ask, &one, e);
         *result = fmax(*result, one);
         sum_release(&s);
     }

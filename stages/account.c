@@ -26,7 +26,8 @@ static const struct dpf_option options[] = {
                    "take everything under this neighbouring relation"),
     DPF_OPT_CHOICE("solve", &job.solve, dpf_solve_words, "WHAT",
                    "find this of the first mechanism for --epsilon and --delta"),
-    DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-12, 1e9, "the target of --solve"),
+    DPF_OPT_REAL("epsilon", &job.epsilon, "E", 0, 1e9,
+                 "the target of --solve; alone: the delta at this epsilon"),
     DPF_OPT_STRING(
         "sweep", &job.sweep, "sigma|q|steps=LO:HI:N",
         "N values from LO to HI, evenly in logarithms, for the first mechanism"),
@@ -65,7 +66,8 @@ static const struct dpf_stage_info info = {
     .detail =
         "Every epsilon is an upper bound, rounded up. Methods: basic, strong, moments, "
         "rdp, pld,\n"
-        "gdp; best takes the smallest that is valid; all shows each. Sampling is "
+        "gdp; best is gdp where it is exact, else the smallest of the others; all shows "
+        "each. Sampling is "
         "Poisson's, under\n"
         "add-remove. --relation replace-one counts a replaced record as one removed and "
         "one added.",

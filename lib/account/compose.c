@@ -44,7 +44,8 @@ static double basic(const struct dpf_spending *list, size_t count, double delta)
     double total = 0, share = delta / all_uses(list, count);
     for (size_t i = 0; i < count; i++)
         total += (double)list[i].count * one_epsilon(&list[i], share);
-    return total * (1 + 1e-13);
+    /* one use costs what it costs; products and sums are rounded */
+    return all_uses(list, count) == 1 ? total : total * (1 + 1e-15 * (double)(count + 1));
 }
 
 static double strong_formula(double e, double k, double slack)

@@ -40,6 +40,8 @@ static double base_top(const struct dpf_spending *s)
 double dpf_spending_pure_epsilon(const struct dpf_spending *s)
 {
     double top = base_top(s);
+    if (s->rate == 1)
+        return s->kind == DPF_SPEND_LAPLACE ? nextafter(top, INFINITY) : top;
     /* a sampled mechanism's loss is largest when the record is removed */
     return top > 700 ? top : log1p(s->rate * expm1(top)) * (1 + 1e-14);
 }

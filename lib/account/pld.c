@@ -381,7 +381,7 @@ static double sum_of_ends(const struct dpf_spending *list, size_t count)
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (double)list[i].count * dpf_spending_pure_epsilon(&list[i]);
-    return sum * (1 + 1e-13);
+    return sum * (1 + 1e-15 * (double)(count + 1));
 }
 
 enum dpf_status dpf_pld_epsilon(const struct dpf_spending *list, size_t count,

@@ -9,7 +9,10 @@
 
 #include "base/banned.h"
 
-enum { MAX_GROUP = 1000000 };
+enum { MAX_COPIES = 1000000 };
+/* More than any noise can hide: whatever is divided or multiplied by it is out of range,
+ * and the cost infinite. */
+static const uint64_t MAX_GROUP = 1000000000000000000;
 
 static const char parallel[] =
     "parts without a common record count once, by the dearest "
@@ -333,9 +336,9 @@ static enum dpf_status read_event(const msgpack_object *o, struct dpf_reading *r
     if (kind && dpf_object_is_string(kind, "augmentation")) {
         if (!dpf_object_get(o, "copies") ||
             !dpf_object_uint(dpf_object_get(o, "copies"), &copies) || copies < 1 ||
-            copies > MAX_GROUP)
+            copies > MAX_COPIES)
             return malformed("augmentation", e);
-        c->group = c->group * copies < MAX_GROUP ? c->group * copies : MAX_GROUP;
+        c->group = c->group < MAX_GROUP / copies ? c->group * copies : MAX_GROUP;
         narrow_relation(o, "stable_under", c);
         return DPF_OK;
     }

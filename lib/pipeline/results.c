@@ -13,16 +13,17 @@
 
 #include "base/banned.h"
 
-/* What a stream has to say, as one JSON object, or nothing. `good`: worth the top. */
+/* What a stream has to say, as one JSON object, or nothing. Of several outputs the one
+ * with the largest weight stands at the top. */
 typedef enum dpf_status stream_reader(struct dpf_stream_reader *r, struct dpf_text *out,
-                                      bool *good, struct dpf_error *e);
+                                      double *weight, struct dpf_error *e);
 
 /* The JSON object of the stream's first metric, as a stage wrote it. */
 static enum dpf_status take_metric(struct dpf_stream_reader *r, struct dpf_text *out,
-                                   bool *good, struct dpf_error *e)
+                                   double *weight, struct dpf_error *e)
 {
     enum dpf_item item = DPF_ITEM_BATCH;
-    *good = true;
+    *weight = 0;
     if (r->header.field_count > 0)
         return DPF_OK;
     while (item != DPF_ITEM_END) {
@@ -46,18 +47,18 @@ static enum dpf_status take_metric(struct dpf_stream_reader *r, struct dpf_text 
  * why.
  */
 static enum dpf_status take_account(struct dpf_stream_reader *r, struct dpf_text *out,
-                                    bool *good, struct dpf_error *e)
+                                    double *weight, struct dpf_error *e)
 {
     struct dpf_account account;
     struct dpf_error own = {.status = DPF_OK};
     struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
     (void)e;
-    *good = false;
-    if (r->header.events.count == 0)
+    *weight = INFINITY;
+    if (r->header.events.count == 0 && !r->header.is_private)
         return DPF_OK;
     if (dpf_account_ledger(&account, &r->header, &request, &own) == DPF_OK) {
         dpf_account_json(&account, &r->header.events, out);
-        *good = isfinite(account.proven.epsilon);
+        *weight = account.proven.epsilon;
         dpf_account_release(&account);
         return DPF_OK;
     }
@@ -69,7 +70,8 @@ static enum dpf_status take_account(struct dpf_stream_reader *r, struct dpf_text
 }
 
 static enum dpf_status read_stream(const char *path, stream_reader *take,
-                                   struct dpf_text *out, bool *good, struct dpf_error *e)
+                                   struct dpf_text *out, double *weight,
+                                   struct dpf_error *e)
 {
     struct dpf_channel *channel;
     struct dpf_stream_reader reader = {0};
@@ -78,7 +80,7 @@ static enum dpf_status read_stream(const char *path, stream_reader *take,
         status = dpf_stream_reader_open(&reader, channel, e);
     if (status != DPF_OK)
         return status;
-    status = take(&reader, out, good, e);
+    status = take(&reader, out, weight, e);
     dpf_stream_reader_release(&reader);
     return status;
 }
@@ -104,23 +106,26 @@ static enum dpf_status collect(const struct dpf_plan *plan, const char *file,
     struct dpf_text streams = {0}, top = {0};
     char *path = dpf_path_join(plan->run_dir, file);
     enum dpf_status status = path ? DPF_OK : dpf_fail_memory(e);
-    int best = 0; /* rank of the top: something, an output, a good output */
+    bool top_is_output = false;
+    double top_weight = 0;
     if (path)
         unlink(path);
     for (size_t i = 0; status == DPF_OK && i < p->count; i++) {
         struct dpf_text one = {0};
-        bool good = false, output = p->statements[i].is_output;
+        double weight = 0;
+        bool output = p->statements[i].is_output;
         const char *label = p->statements[i].label;
         if (!plan->streams[i].text)
-            status = read_stream(plan->streams[i].path, take, &one, &good, e);
-        int rank = one.size ? 1 + output + (output && good) : 0;
+            status = read_stream(plan->streams[i].path, take, &one, &weight, e);
         if (one.size) {
             dpf_text_add(&streams, streams.size ? "," : "");
             dpf_text_add_json(&streams, label, strlen(label));
             dpf_text_addf(&streams, ":%s", one.data);
         }
-        if (rank > best) {
-            best = rank;
+        bool heavier = output == top_is_output ? weight > top_weight : output;
+        if (one.size && (!top.size || heavier)) {
+            top_is_output = output;
+            top_weight = weight;
             dpf_text_reset(&top);
             dpf_text_addn(&top, one.data, one.size);
         }

@@ -181,8 +181,10 @@ static void row_to_ball(struct dpf_quadratic *q, const float *x, double *row)
     for (size_t j = 0; j < d; j++) {
         double value = good ? (double)x[j] : 0;
         row[j] = trunc(value / q->unit * factor * scale);
-        if (q->plan.non_negative && row[j] < 0)
+        if (q->plan.non_negative && row[j] < 0) {
             row[j] = 0;
+            q->clipped++;
+        }
     }
 }
 
@@ -191,8 +193,10 @@ static void row_to_box(struct dpf_quadratic *q, const float *x, double *row)
     double scale = ldexp(1, q->bits);
     for (size_t j = 0; j < q->plan.features; j++) {
         row[j] = to_grid(q, (double)x[j], scale);
-        if (q->plan.non_negative && row[j] < 0)
+        if (q->plan.non_negative && row[j] < 0) {
             row[j] = 0;
+            q->clipped++;
+        }
     }
 }
 

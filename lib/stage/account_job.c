@@ -15,6 +15,9 @@ const char *const dpf_solve_words[] = {"sigma", "steps", "rate", NULL};
 
 /* ------------------------------------------------------------------------- options */
 
+/* What the parameter of a kind of mechanism is called here. */
+static const char *const keys[] = {"sigma", "scale", "epsilon", "epsilon"};
+
 static bool key_is(const char *key, size_t size, const char *name)
 {
     return strlen(name) == size && memcmp(key, name, size) == 0;
@@ -57,7 +60,6 @@ static enum dpf_status take_mechanism(struct dpf_account_job *j,
                                       enum dpf_spending_kind kind, const char *text,
                                       struct dpf_error *e)
 {
-    static const char *const keys[] = {"sigma", "scale", "epsilon", "epsilon"};
     struct dpf_spending *s = &j->list[j->count];
     *s = (struct dpf_spending){
         .kind = kind, .parameter = NAN, .choices = 2, .rate = 1, .count = 1};
@@ -123,13 +125,17 @@ static enum dpf_status check_together(const struct dpf_account_job *j,
         return dpf_fail(e, DPF_USAGE, "give one of --solve and --sweep");
     if (j->solve && (j->epsilon < 0 || j->delta < 0))
         return dpf_fail(e, DPF_USAGE, "'--solve' needs '--epsilon' and '--delta'");
-    if (!j->solve && j->epsilon >= 0)
-        return dpf_fail(e, DPF_USAGE, "'--epsilon' goes with '--solve'");
+    if (!j->solve && j->epsilon >= 0 &&
+        (!direct || j->delta >= 0 || j->sweep || j->budget || j->relation ||
+         strcmp(j->method, "best") != 0))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--epsilon' goes with '--solve', or with mechanisms alone");
     if ((j->solve || j->sweep) && strcmp(j->method, "all") == 0)
         return dpf_fail(e, DPF_USAGE, "'--solve' and '--sweep' need one method");
     if ((j->solve || j->sweep) && j->relation)
         return dpf_fail(e, DPF_USAGE, "'--relation' does not go with --solve or --sweep");
-    if (direct && j->delta < 0 && !j->budget && (j->gaussian.count || j->sweep))
+    if (direct && j->delta < 0 && j->epsilon < 0 && !j->budget &&
+        (j->gaussian.count || j->sweep))
         return dpf_fail(e, DPF_USAGE, "give --delta");
     return DPF_OK;
 }
@@ -185,6 +191,16 @@ static double delta_of(const struct dpf_account_job *j)
                                           : NAN;
 }
 
+/* Randomised response alone is a matter of one person's record; all else that is given
+ * here is taken under add-remove. */
+static enum dpf_relation relation_of(const struct dpf_account_job *j)
+{
+    bool local = true;
+    for (size_t i = 0; i < j->count; i++)
+        local = local && j->list[i].kind == DPF_SPEND_RESPONSE && j->list[i].rate == 1;
+    return local ? DPF_LOCAL : DPF_ADD_REMOVE;
+}
+
 static enum dpf_status make_account(const struct dpf_account_job *j,
                                     const struct dpf_stage *s, enum dpf_method method,
                                     struct dpf_account *a, struct dpf_error *e)
@@ -196,7 +212,7 @@ static enum dpf_status make_account(const struct dpf_account_job *j,
             request.convert = true;
         }
     return dpf_account_job_is_direct(j)
-               ? dpf_account_list(a, j->list, j->count, DPF_ADD_REMOVE, &request, e)
+               ? dpf_account_list(a, j->list, j->count, relation_of(j), &request, e)
                : dpf_account_ledger(a, &s->in, &request, e);
 }
 
@@ -303,7 +319,8 @@ static enum dpf_status answer_solve(struct dpf_account_job *j, struct dpf_text *
     double found = j->what == DPF_SOLVE_SIGMA  ? s->parameter
                    : j->what == DPF_SOLVE_RATE ? s->rate
                                                : (double)s->count;
-    dpf_text_addf(out, j->json ? "{\"%s\":" : "%s ", j->solve);
+    dpf_text_addf(out, j->json ? "{\"%s\":" : "%s ",
+                  j->what == DPF_SOLVE_SIGMA ? keys[s->kind] : j->solve);
     dpf_text_add_real(out, found);
     dpf_text_add(out, j->json ? ",\"epsilon\":" : "  epsilon ");
     if (j->json)
@@ -316,6 +333,20 @@ static enum dpf_status answer_solve(struct dpf_account_job *j, struct dpf_text *
                           : "  delta %g  by %s, add-remove\n",
                   j->delta, dpf_method_words[used]);
     return DPF_OK;
+}
+
+/* The delta at an epsilon. */
+static enum dpf_status answer_delta(const struct dpf_account_job *j, struct dpf_text *out,
+                                    struct dpf_error *e)
+{
+    double delta;
+    enum dpf_status status = dpf_compose_delta(j->list, j->count, j->epsilon, &delta, e);
+    dpf_text_add(out, j->json ? "{\"epsilon\":" : "epsilon ");
+    dpf_text_add_real(out, j->epsilon);
+    dpf_text_addf(
+        out, j->json ? ",\"delta\":%.17g,\"relation\":\"%s\"}\n" : "  delta %.6e  %s\n",
+        j->json ? delta : delta * (1 + 1e-6), dpf_relation_words[relation_of(j)]);
+    return status;
 }
 
 static enum dpf_status answer_sweep(struct dpf_account_job *j, struct dpf_text *out,
@@ -353,9 +384,10 @@ enum dpf_status dpf_account_job_run(struct dpf_account_job *j, struct dpf_stage 
 {
     struct dpf_text out = {0};
     enum dpf_status budget = DPF_OK;
-    enum dpf_status status = j->solve   ? answer_solve(j, &out, e)
-                             : j->sweep ? answer_sweep(j, &out, e)
-                                        : answer_account(j, s, &out, &budget, e);
+    enum dpf_status status = j->solve          ? answer_solve(j, &out, e)
+                             : j->sweep        ? answer_sweep(j, &out, e)
+                             : j->epsilon >= 0 ? answer_delta(j, &out, e)
+                                               : answer_account(j, s, &out, &budget, e);
     if (status == DPF_OK && out.failed)
         status = dpf_fail_memory(e);
     if (status == DPF_OK)

@@ -27,10 +27,11 @@ static void wrap(struct dpf_text *out, const char *text, size_t column)
     dpf_text_add(out, "\n");
 }
 
-static void add_choices(const struct dpf_option *o, struct dpf_text *out)
+static void add_choices(const struct dpf_option *o, const char *separator,
+                        struct dpf_text *out)
 {
     for (const char *const *c = o->choices; c && *c; c++)
-        dpf_text_addf(out, "%s%s", c == o->choices ? "" : "|", *c);
+        dpf_text_addf(out, "%s%s", c == o->choices ? "" : separator, *c);
 }
 
 void dpf_options_help(const struct dpf_option *table, struct dpf_text *out)
@@ -55,7 +56,7 @@ void dpf_options_help(const struct dpf_option *table, struct dpf_text *out)
         dpf_text_add(&right, o->help);
         if (o->choices) {
             dpf_text_add(&right, " (");
-            add_choices(o, &right);
+            add_choices(o, "|", &right);
             dpf_text_add(&right, ")");
         }
         if (o->flags & DPF_OPTION_REQUIRED)
@@ -101,7 +102,7 @@ void dpf_options_man(const struct dpf_option *table, struct dpf_text *out)
         dpf_roff_escape(o->help, out);
         if (o->choices) {
             dpf_text_add(out, " (");
-            add_choices(o, out);
+            add_choices(o, "|\\:", out); /* a line may end there */
             dpf_text_add(out, ")");
         }
         dpf_text_add(out, "\n");

@@ -10,8 +10,8 @@
  * goes.
  * Metrics: the figures of `metric` frames; at the top the first one, an output before all
  * others. Streams with records hold no metrics and are not read.
- * Account: of every stream that is not public; at the top the dearest output. What several
- * outputs cost together, `account -i A -i B` says. */
+ * Account: of every stream that is not public; at the top the dearest output. What
+ * several outputs cost together, `account -i A -i B` says. */
 enum dpf_status dpf_plan_write_metrics(const struct dpf_plan *plan, struct dpf_error *e);
 enum dpf_status dpf_plan_write_account(const struct dpf_plan *plan, struct dpf_error *e);
 

@@ -1,4 +1,4 @@
-/* Any bytes as the events of a ledger: accounted for, as a table and as JSON, or refused. */
+/* Any bytes as the events of a ledger: accounted for, as a table and JSON, or refused. */
 #include <math.h>
 
 #include "account/ledger.h"

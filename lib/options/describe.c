@@ -102,7 +102,7 @@ void dpf_options_man(const struct dpf_option *table, struct dpf_text *out)
         dpf_roff_escape(o->help, out);
         if (o->choices) {
             dpf_text_add(out, " (");
-            add_choices(o, "|\\:", out); /* a line may end there */
+            add_choices(o, ", ", out);
             dpf_text_add(out, ")");
         }
         dpf_text_add(out, "\n");

@@ -252,6 +252,15 @@ static double rounding_share(const struct sum *s, double tilt)
     return 1e-9 + 1e-14 * uses * (1 + tilt);
 }
 
+/* 4, 5, 6, 7 times a power of two, in turn: what the transform does quickly. */
+static size_t next_size(size_t n)
+{
+    size_t power = 1;
+    while (n / power >= 8)
+        power *= 2;
+    return n + power;
+}
+
 /* One direction, on a grid that suits the question. */
 static enum dpf_status answer_direction(const struct sum *s, const struct question *ask,
                                         double tilt, double *result, struct dpf_error *e)
@@ -261,14 +270,15 @@ static enum dpf_status answer_direction(const struct sum *s, const struct questi
     if (!ask->for_epsilon) /* the epsilon asked for lies in the window */
         reach = fmax(reach, fabs(mean - ask->epsilon) + deviation);
     double target = ask->for_epsilon ? ask->delta : 1e-300;
-    size_t n = (size_t)1 << MIN_LOG2;
-    while (n < (size_t)1 << (MAX_LOG2 + 2) && (double)n * s->step < 2 * reach)
+    size_t n = (size_t)1 << MIN_LOG2, last = (size_t)1 << MAX_LOG2;
+    while (n < 4 * last && (double)n * s->step < 2 * reach)
+        n = next_size(n);
+    double edge = mean + ((double)n / 2 - 1) * s->step,
+           beyond = mass_above(s, tilt, edge);
+    for (; beyond > 1e-9 * target && n < last; beyond = mass_above(s, tilt, edge)) {
         n *= 2;
-    double edge, beyond;
-    do {
         edge = mean + ((double)n / 2 - 1) * s->step;
-        beyond = mass_above(s, tilt, edge);
-    } while (beyond > 1e-9 * target && n < (size_t)1 << MAX_LOG2 && (n *= 2));
+    }
     struct window w = {.start = (int64_t)floor(mean / s->step) - (int64_t)(n / 2),
                        .n = n,
                        .tilt = tilt,

@@ -121,21 +121,26 @@ static bool bracket(const struct problem *p, struct trial t, double epsilon,
     return have_inside;
 }
 
-/* False position on logarithms, to one part in 100,000. */
+/* False position on logarithms, to one part in 100,000. A whole number is found when its
+ * neighbour is on the other side, so neighbours are asked in turn. */
 static double narrow(const struct problem *p, struct trial inside, struct trial outside,
                      double epsilon, const double limits[2])
 {
+    bool last_in = true;
     for (int i = 0; i < 60 && fabs(log(outside.x / inside.x)) > 1e-5; i++) {
         double a = log(inside.cost / epsilon), b = log(outside.cost / epsilon);
         double share = isfinite(a) && isfinite(b) && b > a ? -a / (b - a) : 0.5;
         share = i % 3 == 2 ? 0.5 : fmin(fmax(share, 0.02), 0.98);
         double x = inside.x * pow(outside.x / inside.x, share);
+        if (p->variable == COUNT && i % 2 == 1)
+            x = last_in ? inside.x + 1 : outside.x - 1;
         struct trial t = try_at(p, x, limits);
         if (t.x == inside.x || t.x == outside.x)
             t = try_at(p, (inside.x + outside.x) / 2, limits);
         if (t.x == inside.x || t.x == outside.x)
             break;
-        *(t.cost <= epsilon ? &inside : &outside) = t;
+        last_in = t.cost <= epsilon;
+        *(last_in ? &inside : &outside) = t;
     }
     return inside.x;
 }

@@ -75,6 +75,7 @@ static bool alloc_norms(struct dpf_network *net, size_t i)
         struct dpf_conv p = dpf_nn_conv_of(n, &net->model->nodes[n->inputs[0]]);
         l->slot = k->conv_slot(&p);
         l->way = cheapest_way(&p, l->slot, net->capacity);
+        net->remeasured = net->remeasured || l->way == DPF_NORM_DIRECT;
         if (l->way != DPF_NORM_GHOST)
             good = alloc_floats(
                 k, l->slot * (l->way == DPF_NORM_KEPT ? net->capacity : 1), &l->slots);
@@ -131,7 +132,7 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
         if (!m->nodes[i].bits && dpf_nn_elements(&m->nodes[i].shape) > largest)
             largest = dpf_nn_elements(&m->nodes[i].shape); /* bits are never unpacked */
     net->layers = dpf_calloc(m->count, sizeof *net->layers);
-    net->host = dpf_calloc((size_t)net->capacity, sizeof *net->host);
+    net->host = dpf_calloc(2 * (size_t)net->capacity, sizeof *net->host);
     bool good = net->layers && net->host &&
                 alloc_floats(k, net->capacity * largest, &net->scratch) &&
                 alloc_floats(k, net->capacity, &net->squares) &&

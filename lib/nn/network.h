@@ -13,8 +13,9 @@
  *   gradient of their output.
  *
  * What is measured and what is added are float computations of the same gradient, in
- * different orders for the first and the last way. A mechanism whose sensitivity is
- * clip_l2 has to allow for that rounding.
+ * different orders for the first and the last way. The norms of the last way carry a
+ * bound on what that can do where large terms cancel; what rounding does to the sum over
+ * examples, a mechanism whose sensitivity is clip_l2 has to allow for.
  *
  * Several networks may share one vector of parameters, each on a thread of its own. */
 #ifndef DPF_NN_NETWORK_H
@@ -55,8 +56,9 @@ struct dpf_network {
     float *gradients;         /* [model->span], sums over examples, on the backend */
     float *scratch;           /* as large as the largest value */
     float *squares, *factors; /* per example, on the backend */
-    float *host;              /* per example, here */
-    uint64_t seed, step;      /* of dropout */
+    float *host;              /* two per example, here */
+    bool remeasured;     /* a layer's norms are not those of the sums that are added */
+    uint64_t seed, step; /* of dropout */
 };
 
 struct dpf_network_setup {

@@ -7,6 +7,9 @@
 
 #include "base/banned.h"
 
+/* Of norms that were measured on one computation of a gradient and hold for another. */
+static const double REMEASURED = 0x1p-8;
+
 /* --------------------------------------------------------------- gradients of values */
 
 /* Operations without parameters and windows. */
@@ -202,6 +205,36 @@ static int small_gradients(struct dpf_network *net, size_t i, int64_t n)
     return norm ? 2 : 1;
 }
 
+/* Gradients that are not kept are computed a second time for the sum, in another order,
+ * and where large terms cancel the two may differ by more than their size: by 2 P 2^-24 B
+ * for sums over P positions, B = sum |patch| |dy| <= sqrt(K) |x| |dy| for kernels of K
+ * places. (a + b)^2 <= (1 + h) a^2 + (1 + 1/h) b^2: the second term is added here, the
+ * first is left to make_factors(). */
+static void allow_for_rounding(struct dpf_network *net, const struct dpf_conv *p,
+                               int64_t n, const float *x, int64_t xs, const float *dy,
+                               int64_t ys)
+{
+    const struct dpf_kernels *k = net->kernels;
+    double positions = (double)(p->out[0] * p->out[1] * p->out[2]);
+    double places = (double)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
+    double share = 2 * positions * 0x1p-24;
+    float *own = net->host, *other = net->host + net->capacity;
+    size_t bytes = (size_t)n * sizeof *own;
+    k->clear(net->factors, n);
+    k->row_norms(n, xs, x, net->factors);
+    k->get(own, net->factors, bytes);
+    k->clear(net->factors, n);
+    k->row_norms(n, ys, dy, net->factors);
+    k->get(other, net->factors, bytes);
+    for (int64_t e = 0; e < n; e++)
+        other[e] *=
+            (float)(share * share * places * (1 + 1 / REMEASURED) * 1.01) * own[e];
+    k->get(own, net->squares, bytes);
+    for (int64_t e = 0; e < n; e++)
+        own[e] += other[e];
+    k->put(net->squares, own, bytes);
+}
+
 static void conv_norms(struct dpf_network *net, size_t i, int64_t n)
 {
     const struct dpf_kernels *k = net->kernels;
@@ -224,6 +257,8 @@ static void conv_norms(struct dpf_network *net, size_t i, int64_t n)
         k->conv_example_gradients(&p, 1, x + e * xs, dy + e * ys, slot);
         k->row_norms(1, l->slot, slot, net->squares + e);
     }
+    if (l->way == DPF_NORM_DIRECT)
+        allow_for_rounding(net, &p, n, x, xs, dy, ys);
 }
 
 /* squares[e] grows by the squared norm of example e's gradient of node i's parameters. */
@@ -304,7 +339,7 @@ static int64_t make_factors(struct dpf_network *net, int64_t n, enum dpf_clip_ru
     int64_t clipped = 0, dropped = 0;
     net->kernels->get(net->host, net->squares, (size_t)n * sizeof *net->host);
     for (int64_t e = 0; e < n; e++) {
-        double norm = sqrt((double)net->host[e]);
+        double norm = sqrt((double)net->host[e] * (net->remeasured ? 1 + REMEASURED : 1));
         double factor = rule == DPF_CLIP_AUTOMATIC ? clip_l2 / (norm + stabiliser)
                         : norm <= clip_l2          ? 1
                                                    : clip_l2 / norm;

@@ -125,6 +125,8 @@ $(BUILD)/obj/lib/kernels/cpu/%.o: ALL_CFLAGS += -ffp-contract=fast -fno-math-err
     -fno-trapping-math -fno-signed-zeros -fassociative-math
 $(BUILD)/obj/lib/random/normal.o $(BUILD)/obj/lib/random/noise.o: \
     ALL_CFLAGS += -fno-math-errno -fno-trapping-math
+# Exact whatever the rounding: products may be fused.
+$(BUILD)/obj/lib/random/noise.o: ALL_CFLAGS += -ffp-contract=fast
 $(BUILD)/obj/lib/kernels/cpu/layers_avx2.o: ALL_CFLAGS += $(AVX2_FLAGS)
 
 $(BUILD)/obj/%.o: %.c

@@ -22,10 +22,9 @@ enum dpf_status dpf_gaussian_init(struct dpf_gaussian *g,
         return dpf_fail(e, DPF_USAGE, "a noise multiplier is a positive number");
     if (!(query->sensitivity_l2 > 0) || !isfinite(plain) || !(plain > 1e-290))
         return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
-    double step = query->parts ? fmax(ldexp(dpf_grid_floor_power(plain), -STEPS_LOG2),
-                                      query->least_step)
-                               : query->exact_step;
-    if (!(step > 0) || !isfinite(step))
+    double step = dpf_grid_choose(query->parts, plain, STEPS_LOG2, query->least_step,
+                                  query->exact_step);
+    if (isnan(step))
         return dpf_fail(e, DPF_USAGE, "the step of a grid is a positive number");
     double rounding = query->parts * sqrt((double)query->values) * step;
     *g = (struct dpf_gaussian){.noise_multiplier = noise_multiplier,

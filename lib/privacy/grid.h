@@ -18,6 +18,16 @@ static inline double dpf_grid_floor_power(double x)
     return ldexp(1, exponent - 1);
 }
 
+/* The step for values that are rounded (parts > 0): 2^-log2 of the noise's size, but not
+ * below `least`; for values that are multiples of `exact` already, that. NaN if it is no
+ * step. */
+static inline double dpf_grid_choose(unsigned parts, double noise, int log2, double least,
+                                     double exact)
+{
+    double step = parts ? fmax(ldexp(dpf_grid_floor_power(noise), -log2), least) : exact;
+    return step > 0 && isfinite(step) ? step : NAN;
+}
+
 /* value / step, rounded to the nearest integer and held within +-2^60 (four of them can
  * be added); what is no number becomes 0. */
 static inline int64_t dpf_grid_round(double value, double step)

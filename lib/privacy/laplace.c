@@ -18,10 +18,9 @@ enum dpf_status dpf_laplace_init(struct dpf_laplace *l,
         return dpf_fail(e, DPF_USAGE, "epsilon is a positive number, not '%g'", epsilon);
     if (!(query->sensitivity_l1 > 0) || !isfinite(plain) || !(plain > 1e-290))
         return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
-    double step = query->parts ? fmax(ldexp(dpf_grid_floor_power(plain), -STEPS_LOG2),
-                                      query->least_step)
-                               : query->exact_step;
-    if (!(step > 0) || !isfinite(step))
+    double step = dpf_grid_choose(query->parts, plain, STEPS_LOG2, query->least_step,
+                                  query->exact_step);
+    if (isnan(step))
         return dpf_fail(e, DPF_USAGE, "the step of a grid is a positive number");
     /* a hair more than S before the floor: the quotient itself is rounded */
     double steps = floor(query->sensitivity_l1 / step * (1 + 0x1p-50)) +

@@ -13,36 +13,11 @@
 #include "harness.h"
 #include "privacy/tradeoff.h"
 #include "stream_fixture.h"
+#include "told.h"
 
 #include "base/banned.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 typedef long double real; /* the truth has more digits than what is tested */
-
-/* CUnit shows the condition, not the numbers. */
-static bool told(bool good, const char *what, double got, double due)
-{
-    if (!good)
-        printf("    %s: %.12g, due %.12g\n", what, got, due);
-    return good;
-}
-
-#define BELOW(what, value, bound)                                                        \
-    do {                                                                                 \
-        double got = value, due = bound;                                                 \
-        CU_ASSERT(told(got <= due, what, got, due));                                     \
-    } while (0)
-#define ABOVE(what, value, bound)                                                        \
-    do {                                                                                 \
-        double got = value, due = bound;                                                 \
-        CU_ASSERT(told(got >= due, what, got, due));                                     \
-    } while (0)
-#define NEAR(what, value, right, relative)                                               \
-    do {                                                                                 \
-        double got = value, due = right;                                                 \
-        CU_ASSERT(told(fabs(got - due) <= (relative)*fabs(due), what, got, due));        \
-    } while (0)
 
 static struct dpf_spending gaussian(double sigma, double rate, uint64_t count)
 {

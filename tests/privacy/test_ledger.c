@@ -8,35 +8,10 @@
 #include "account/ledger.h"
 #include "account/pld.h"
 #include "harness.h"
+#include "told.h"
 #include "wire/stream.h"
 
 #include "base/banned.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* CUnit shows the condition, not the numbers. */
-static bool told(bool good, const char *what, double got, double due)
-{
-    if (!good)
-        printf("    %s: %.12g, due %.12g\n", what, got, due);
-    return good;
-}
-
-#define SAME(what, value, right)                                                         \
-    do {                                                                                 \
-        double got_ = value, due_ = right;                                               \
-        CU_ASSERT(told(fabs(got_ - due_) <= 1e-9 * fabs(due_), what, got_, due_));       \
-    } while (0)
-#define ABOVE(what, value, bound)                                                        \
-    do {                                                                                 \
-        double got_ = value, due_ = bound;                                               \
-        CU_ASSERT(told(got_ >= due_, what, got_, due_));                                 \
-    } while (0)
-#define BELOW(what, value, bound)                                                        \
-    do {                                                                                 \
-        double got_ = value, due_ = bound;                                               \
-        CU_ASSERT(told(got_ <= due_, what, got_, due_));                                 \
-    } while (0)
 
 /* ---------------------------------------------------------------------- events as text
  */

@@ -10,29 +10,9 @@
 #include "nn/quadratic_solve.h"
 #include "privacy/quadratic.h"
 #include "privacy/tradeoff.h"
+#include "told.h"
 
 #include "base/banned.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* CUnit shows the condition, not the numbers. */
-static bool told(bool good, const char *what, double got, double due)
-{
-    if (!good)
-        printf("    %s: %.12g, due %.12g\n", what, got, due);
-    return good;
-}
-
-#define BELOW(what, value, bound)                                                        \
-    do {                                                                                 \
-        double got_ = value, due_ = bound;                                               \
-        CU_ASSERT(told(got_ <= due_, what, got_, due_));                                 \
-    } while (0)
-#define ABOVE(what, value, bound)                                                        \
-    do {                                                                                 \
-        double got_ = value, due_ = bound;                                               \
-        CU_ASSERT(told(got_ >= due_, what, got_, due_));                                 \
-    } while (0)
 
 static uint64_t state;
 

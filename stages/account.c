@@ -67,10 +67,11 @@ static const struct dpf_stage_info info = {
         "Every epsilon is an upper bound, rounded up. Methods: basic, strong, moments, "
         "rdp, pld,\n"
         "gdp; best is gdp where it is exact, else the smallest of the others; all shows "
-        "each. Sampling is "
-        "Poisson's, under\n"
-        "add-remove. --relation replace-one counts a replaced record as one removed and "
-        "one added.",
+        "each.\n"
+        "Sampling is Poisson's, under add-remove. --relation replace-one counts a "
+        "replaced "
+        "record\n"
+        "as one removed and one added.",
     .kind = DPF_SINK,
     .options = options,
     .on_options = on_options,

@@ -308,13 +308,13 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
         dpf_stage_add_unprotected_event(
             s, j->clip_l2 > 0 ? "gradients were clipped, but no noise was added"
                               : "trained on the records without a mechanism");
-    if (s->in.is_private && j->seed >= 0)
-        dpf_stage_add_seed_event(s);
     struct dpf_training_budget budget = {j->target_epsilon, j->delta};
     if (s->in.is_private && is_noisy(j))
         status = dpf_training_foresee(&j->training, &budget, &s->out, e);
     if (status != DPF_OK)
         return status;
+    if (s->in.is_private && j->seed >= 0) /* an experiment: its target is not refused */
+        dpf_stage_add_seed_event(s);
     char *settings = settings_text(j, s);
     struct dpf_training_run run = {.training = &j->training,
                                    .checkpoint = j->checkpoint,

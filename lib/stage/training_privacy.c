@@ -60,14 +60,15 @@ static enum dpf_status schedule_init(struct schedule *s, const struct shape *sha
     return DPF_OK;
 }
 
-static double schedule_cost(const struct shape *shape, int64_t steps, double delta)
+static double schedule_cost(const struct shape *shape, enum dpf_method method,
+                            int64_t steps, double delta)
 {
     struct schedule s;
     double epsilon = INFINITY;
     if (schedule_init(&s, shape, steps, NULL) != DPF_OK)
         return INFINITY;
-    if (dpf_compose_epsilon(DPF_METHOD_BEST, s.list, s.count, delta, &epsilon, NULL,
-                            NULL) != DPF_OK)
+    if (dpf_compose_epsilon(method, s.list, s.count, delta, &epsilon, NULL, NULL) !=
+        DPF_OK)
         epsilon = INFINITY;
     free(s.list);
     return epsilon;
@@ -122,11 +123,11 @@ static enum dpf_status last_step(struct dpf_training_plan *plan,
                                  struct dpf_error *e)
 {
     int64_t good = 0, bad = plan->epochs * shape->steps_per_epoch;
-    if (schedule_cost(shape, bad, left->delta) <= left->epsilon)
+    if (schedule_cost(shape, DPF_METHOD_BEST, bad, left->delta) <= left->epsilon)
         return DPF_OK; /* all of them fit */
     while (bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
-        if (schedule_cost(shape, middle, left->delta) <= left->epsilon)
+        if (schedule_cost(shape, DPF_METHOD_BEST, middle, left->delta) <= left->epsilon)
             good = middle;
         else
             bad = middle;
@@ -175,17 +176,9 @@ static double claim(const struct shape *shape, int64_t steps, double delta)
 {
     struct dpf_training_plan sampled = *shape->plan;
     struct shape as_sampled = *shape;
-    struct schedule s;
-    double epsilon = INFINITY;
     sampled.sampling = DPF_SAMPLE_POISSON;
     as_sampled.plan = &sampled;
-    if (schedule_init(&s, &as_sampled, steps, NULL) != DPF_OK)
-        return INFINITY;
-    if (dpf_compose_epsilon(DPF_METHOD_MOMENTS, s.list, s.count, delta, &epsilon, NULL,
-                            NULL) != DPF_OK)
-        epsilon = INFINITY;
-    free(s.list);
-    return epsilon;
+    return schedule_cost(&as_sampled, DPF_METHOD_MOMENTS, steps, delta);
 }
 
 /* One entry of the schedule, from an epoch on. The statements of the whole stand with the
@@ -225,7 +218,7 @@ static enum dpf_status describe_steps(const struct dpf_training *t, int64_t step
         struct dpf_mechanism_event event = event_of(t, &s.list[i], epoch);
         if (i == 0) {
             event.claimed.epsilon = claim(&shape, steps, delta);
-            event.proven.epsilon = schedule_cost(&shape, steps, delta);
+            event.proven.epsilon = schedule_cost(&shape, DPF_METHOD_BEST, steps, delta);
             event.claimed.delta = event.proven.delta = delta;
         }
         dpf_ledger_add_mechanism(&h->events, stage, &event);

@@ -14,7 +14,11 @@ static struct {
 } opt = {.init = "he-normal", .x = "x", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_ENDPOINT("model", &opt.model, "STREAM", "the model, as train writes it", 0),
+    DPF_OPT_ENDPOINT(
+        "model", &opt.model, "STREAM|NAME",
+        "the model, as train writes it; an architecture's name is as good as "
+        "--arch NAME",
+        0),
     DPF_OPT_STRING("arch", &opt.arch, "NAME|FILE",
                    "or a network with --weights, or with public random ones"),
     DPF_OPT_FILE("weights", &opt.weights, "FILE", "the weights of --arch (safetensors)"),
@@ -42,8 +46,23 @@ static int target; /* index of the field that holds the values */
 static uint32_t *rows;
 static size_t rows_capacity;
 
+/* --model cnm-mnist means --arch cnm-mnist, in the provenance, too. */
+static void take_model_name(struct dpf_stage *s)
+{
+    const struct dpf_option *arch = options;
+    while (strcmp(arch->name, "arch") != 0)
+        arch++;
+    for (size_t i = 0; i < s->parsed.given_count; i++)
+        if (strcmp(s->parsed.given[i].option->name, "model") == 0)
+            s->parsed.given[i].option = arch;
+    opt.arch = opt.model;
+    opt.model = NULL;
+}
+
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
+    if (!opt.arch && opt.model && dpf_architecture(opt.model))
+        take_model_name(s);
     if (!opt.arch == !opt.model)
         return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
     if (!opt.arch && (opt.weights || dpf_option_given(&s->parsed, "init") ||

@@ -71,11 +71,16 @@ static const struct dpf_option options[] = {
                 "which is then public)"),
     DPF_OPT_CHOICE(
         "solve", &job.solve, dpf_solve_job_words, "WHAT",
-        "minimise the quadratic form that perturb released, instead of training"),
+        "instead of training: minimise the quadratic form that perturb or aggregate "
+        "made, or find the records' principal components"),
     DPF_OPT_CHOICE("repair", &job.solver.repair, dpf_repair_words, "HOW",
                    "of a form that noise left without a minimum (ridge), or none"),
     DPF_OPT_REAL("ridge", &job.solver.ridge, "R", 0, 1e6,
                  "of the repair, in units of the noise's spectral edge (1)"),
+    DPF_OPT_INT("components", &job.solver.component_count, "K", 1, 8192,
+                "how many, of '--solve components'"),
+    DPF_OPT_REAL("whiten", &job.solver.whiten, "W", 0, 1,
+                 "divide each component by its deviation to the power W (0)"),
     DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
@@ -107,6 +112,8 @@ static const struct dpf_option options[] = {
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
+    job.solver.what = job.solve;
+    job.solver.field = job.x;
     enum dpf_status status = dpf_training_job_check(&job, s, e);
     return status == DPF_OK && job.arch
                ? dpf_model_from_option(&job.start.model, job.arch, e)

@@ -173,9 +173,11 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
     }
     if (r->unbounded)
         a->proven.epsilon = INFINITY;
-    if (isinf(a->proven.epsilon) && a->why.size == 0)
-        dpf_text_add(&a->why, "no finite bound: groups of records are too large for the "
-                              "noise, or the method has none");
+    if (isinf(a->proven.epsilon) && !r->unbounded)
+        dpf_text_addf(&a->why,
+                      "%sno finite bound: groups of records are too large for the noise, "
+                      "or the method has none",
+                      a->why.size ? "; " : "");
     sum_claims(a, r);
     a->claimed.source = dpf_text_get(&a->source);
     a->proven.source = dpf_text_get(&a->why);

@@ -32,7 +32,15 @@ struct dpf_mechanism_event {
     double sensitivity;
     enum dpf_relation relation;
     const char *assumes; /* what the proof takes for granted, or NULL */
+    const char *why;     /* why the proven epsilon is not the claimed one, or NULL */
     struct dpf_guarantee claimed, proven;
+    /* What it was made of, so that anyone can work the epsilon out again. */
+    const char *method;          /* "uer", or NULL */
+    uint64_t units;              /* bits, classes or values it works on; 0: not told */
+    const double *probabilities; /* those it draws with, as the method lists them */
+    size_t probability_count;
+    const double *moments; /* [2]: means of the cosine of a message with the truth, and of
+                            * its square, for whoever aggregates; or NULL */
 };
 
 void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,

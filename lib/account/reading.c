@@ -91,6 +91,9 @@ static void read_claim(const msgpack_object *o, struct dpf_reading *r,
         tell(&r->account->source, text, size);
     if (assumes && dpf_object_text(assumes, &text, &size))
         tell(&r->account->assumes, text, size);
+    if (proven && dpf_object_get(proven, "why") &&
+        dpf_object_text(dpf_object_get(proven, "why"), &text, &size))
+        tell(&r->account->why, text, size);
     if (!(entry->proven_delta >= 0))
         entry->proven_delta = 0;
 }

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "random/bernoulli.h"
-
 #include "base/banned.h"
 
 enum dpf_status dpf_response_init(struct dpf_response *m, double epsilon,
@@ -88,27 +86,26 @@ double dpf_bits_epsilon(const struct dpf_bit_rates rates[2], uint64_t differ_eve
            (1 + 1e-15);
 }
 
-void dpf_bits_randomise(const struct dpf_bit_rates rates[2], struct dpf_random *r,
+double dpf_one_hot_epsilon(const struct dpf_bit_rates *rates)
+{
+    double p = rates->one, q = rates->zero;
+    if (p == q)
+        return 0;
+    double ones = fabs(log(p / q)), zeros = fabs(log1p(-p) - log1p(-q));
+    return (ones + zeros) * (1 + 1e-14) + 1e-14;
+}
+
+void dpf_bit_randomiser_init(struct dpf_bit_randomiser *m,
+                             const struct dpf_bit_rates rates[2])
+{
+    const double p[2][2] = {{rates[0].zero, rates[0].one}, {rates[1].zero, rates[1].one}};
+    m->rates[0] = rates[0];
+    m->rates[1] = rates[1];
+    dpf_bernoulli_choice_init(&m->choice, p);
+}
+
+void dpf_bits_randomise(const struct dpf_bit_randomiser *m, struct dpf_random *r,
                         uint64_t *words, size_t count)
 {
-    enum { BLOCK = 64 };
-    const uint64_t even = 0x5555555555555555;
-    bool alike = rates[0].one == rates[1].one && rates[0].zero == rates[1].zero;
-    uint64_t plane[BLOCK];
-    for (size_t done = 0; done < count; done += BLOCK) {
-        size_t left = count - done < BLOCK ? count - done : BLOCK;
-        uint64_t result[BLOCK] = {0};
-        for (int parity = 0; parity < (alike ? 1 : 2); parity++)
-            for (int bit = 0; bit < 2; bit++) {
-                uint64_t at = alike ? ~(uint64_t)0 : parity ? ~even : even;
-                dpf_bernoulli_words(r, bit ? rates[parity].one : rates[parity].zero,
-                                    plane, left);
-                for (size_t i = 0; i < left; i++) {
-                    uint64_t was = bit ? words[done + i] : ~words[done + i];
-                    result[i] |= plane[i] & was & at;
-                }
-            }
-        for (size_t i = 0; i < left; i++)
-            words[done + i] = result[i];
-    }
+    dpf_bernoulli_choose(&m->choice, r, words, count);
 }

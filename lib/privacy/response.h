@@ -12,12 +12,17 @@
  * randomised bits the sum over the bits that can differ between two inputs. Proof: the
  * probability of an output is a product over bits, and each factor's ratio reaches its
  * maximum for one of its two values. That holds for any p and q: whatever a paper claims
- * for its own, dpf_bits_epsilon() is what its bits cost. */
+ * for its own, dpf_bits_epsilon() is what its bits cost.
+ *
+ * Claim (one-hot). If exactly one bit of every input is 1, two inputs differ in two bits,
+ * one that falls from 1 to 0 and one that rises, and the cost is |ln(p / q)| +
+ * |ln((1 - p) / (1 - q))|: the two factors reach their maxima for different outputs of
+ * one bit, which two bits can have at once. */
 #ifndef DPF_PRIVACY_RESPONSE_H
 #define DPF_PRIVACY_RESPONSE_H
 
 #include "base/status.h"
-#include "random/secure.h"
+#include "random/bernoulli.h"
 
 struct dpf_response {
     uint64_t choices;
@@ -58,8 +63,18 @@ double dpf_bit_epsilon(const struct dpf_bit_rates *rates);
 /* What a string costs if `differ` of its bits at each parity can differ. */
 double dpf_bits_epsilon(const struct dpf_bit_rates rates[2], uint64_t differ_even,
                         uint64_t differ_odd);
+/* What a one-hot input costs whose bits all have these rates, rounded up. */
+double dpf_one_hot_epsilon(const struct dpf_bit_rates *rates);
+
+/* Rates made ready for drawing. */
+struct dpf_bit_randomiser {
+    struct dpf_bit_rates rates[2];
+    struct dpf_bernoulli_choice choice;
+};
+void dpf_bit_randomiser_init(struct dpf_bit_randomiser *m,
+                             const struct dpf_bit_rates rates[2]);
 /* Randomise packed bits (bit i is bit i % 64 of word i / 64) in place. */
-void dpf_bits_randomise(const struct dpf_bit_rates rates[2], struct dpf_random *r,
+void dpf_bits_randomise(const struct dpf_bit_randomiser *m, struct dpf_random *r,
                         uint64_t *words, size_t count);
 
 #endif

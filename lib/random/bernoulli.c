@@ -90,6 +90,139 @@ void dpf_bernoulli_words(struct dpf_random *r, double p, uint64_t *words, size_t
     groups_anywhere(r, &x, words, count);
 }
 
+/* --------------------------------------------------------------- four rates at once */
+
+static const uint64_t even_lanes = 0x5555555555555555;
+
+/* 64 binary digits of p in (0, 1), from digit number `from` on (0: the first behind the
+ * point). */
+static uint64_t digits_from(double p, int from)
+{
+    struct expansion x = expand(p);
+    int at = from - x.zeros;
+    if (at <= -64 || at >= 64)
+        return 0;
+    return at < 0 ? x.digits >> -at : x.digits << at;
+}
+
+void dpf_bernoulli_choice_init(struct dpf_bernoulli_choice *c, const double p[2][2])
+{
+    memset(c, 0, sizeof *c);
+    memcpy(c->p, p, sizeof c->p);
+    for (int odd = 0; odd < 2; odd++)
+        for (int bit = 0; bit < 2; bit++) {
+            uint64_t lanes = odd ? ~even_lanes : even_lanes;
+            double rate = p[odd][bit];
+            if (rate >= 1)
+                c->sure[bit] |= lanes;
+            if (!(rate > 0) || rate >= 1)
+                continue;
+            c->open[bit] |= lanes;
+            for (int k = 0; k < DPF_BERNOULLI_DIGITS; k++)
+                if (digits_from(rate, k) >> 63)
+                    c->digit[k][bit] |= lanes;
+            c->next[odd][bit] = digits_from(rate, DPF_BERNOULLI_DIGITS);
+        }
+}
+
+/* Whether U is below p, given that their first digits are the same. */
+static bool below(const struct dpf_bernoulli_choice *c, struct dpf_random *r, int odd,
+                  int bit)
+{
+    uint64_t digits = c->next[odd][bit], drawn = dpf_random_u64(r);
+    double p = c->p[odd][bit];
+    for (int from = DPF_BERNOULLI_DIGITS; drawn == digits;) {
+        from += 64;
+        if (from >= expand(p).zeros + 64)
+            return false; /* p has no digit left */
+        digits = digits_from(p, from);
+        drawn = dpf_random_u64(r);
+    }
+    return drawn < digits;
+}
+
+static inline __attribute__((always_inline)) void
+choose_group(const struct dpf_bernoulli_choice *c, struct dpf_random *r,
+             uint64_t words[GROUP])
+{
+    uint64_t undecided[GROUP], result[GROUP], drawn[DPF_BERNOULLI_DIGITS][GROUP];
+    uint64_t left = 0;
+    memcpy(drawn, dpf_random_take(r, sizeof drawn), sizeof drawn);
+    for (int i = 0; i < GROUP; i++) {
+        undecided[i] = c->open[0] ^ (words[i] & (c->open[0] ^ c->open[1]));
+        result[i] = c->sure[0] ^ (words[i] & (c->sure[0] ^ c->sure[1]));
+    }
+    for (int k = 0; k < DPF_BERNOULLI_DIGITS; k++)
+        for (int i = 0; i < GROUP; i++) {
+            uint64_t flip = c->digit[k][0] ^ c->digit[k][1];
+            uint64_t digit = c->digit[k][0] ^ (words[i] & flip);
+            result[i] |= undecided[i] & ~drawn[k][i] & digit;
+            undecided[i] &= ~(drawn[k][i] ^ digit);
+        }
+    for (int i = 0; i < GROUP; i++)
+        left |= undecided[i];
+    for (int i = 0; left && i < GROUP; i++)
+        for (uint64_t open = undecided[i]; open; open &= open - 1) {
+            int lane = __builtin_ctzll(open);
+            if (below(c, r, lane & 1, (int)(words[i] >> lane & 1)))
+                result[i] |= (uint64_t)1 << lane;
+        }
+    memcpy(words, result, sizeof result);
+}
+
+static inline __attribute__((always_inline)) void
+choose_groups(const struct dpf_bernoulli_choice *c, struct dpf_random *r, uint64_t *words,
+              size_t count)
+{
+    size_t done = 0;
+    for (; done + GROUP <= count; done += GROUP)
+        choose_group(c, r, words + done);
+    if (done < count) {
+        uint64_t rest[GROUP] = {0};
+        memcpy(rest, words + done, (count - done) * sizeof *words);
+        choose_group(c, r, rest);
+        memcpy(words + done, rest, (count - done) * sizeof *words);
+    }
+}
+
+#if defined(__x86_64__)
+#if defined(__clang__)
+#define WIDE ""
+#else
+#define WIDE ",prefer-vector-width=512" /* clang knows no such attribute */
+#endif
+__attribute__((target("avx2"))) static void
+choose_avx2(const struct dpf_bernoulli_choice *c, struct dpf_random *r, uint64_t *words,
+            size_t count)
+{
+    choose_groups(c, r, words, count);
+}
+
+__attribute__((target("avx512f" WIDE))) static void
+choose_avx512(const struct dpf_bernoulli_choice *c, struct dpf_random *r, uint64_t *words,
+              size_t count)
+{
+    choose_groups(c, r, words, count);
+}
+#endif
+
+void dpf_bernoulli_choose(const struct dpf_bernoulli_choice *c, struct dpf_random *r,
+                          uint64_t *words, size_t count)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f")) {
+        choose_avx512(c, r, words, count);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        choose_avx2(c, r, words, count);
+        return;
+    }
+#endif
+    choose_groups(c, r, words, count);
+}
+
 bool dpf_bernoulli(struct dpf_random *r, double p)
 {
     if (!(p > 0) || p >= 1)

@@ -41,7 +41,7 @@ void dpf_random_release(struct dpf_random *r);
  * also if bytes of the old one are left. */
 uint64_t dpf_random_u64(struct dpf_random *r);
 void dpf_random_bytes(struct dpf_random *r, void *out, size_t size);
-/* The next `size` bytes, at most 64, where they lie; valid until the next draw. What is
+/* The next `size` bytes, at most 512, where they lie; valid until the next draw. What is
  * left of a refill that is too short is passed over. */
 const unsigned char *dpf_random_take(struct dpf_random *r, size_t size);
 /* Uniform in [0, n) without bias; n > 0. */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "privacy/clip.h"
 #include "privacy/grid.h"
+#include "stage/form_stream.h"
 
 #include "base/banned.h"
 
@@ -304,23 +305,6 @@ static void describe_quadratic(struct dpf_perturb_job *j)
         .proven = {proven, l2 ? j->delta : 0, theorems[i]}};
 }
 
-/* One record leaves: the coefficients and what is public about them. */
-static enum dpf_status declare_form(const struct dpf_perturb_job *j, struct dpf_header *h,
-                                    struct dpf_error *e)
-{
-    size_t n = j->quadratic.n, outputs = j->quadratic.plan.outputs;
-    const struct dpf_shape square = {2, {n, n}}, moment = {2, {n, outputs}};
-    const struct dpf_shape two = {1, {2}}, scalar = {0};
-    dpf_header_drop_fields(h);
-    bool good = dpf_header_add_field(h, "gram", DPF_F64, &square) &&
-                dpf_header_add_field(h, "moment", DPF_F64, &moment) &&
-                dpf_header_add_field(h, "noise", DPF_F64, &two) &&
-                dpf_header_add_field(h, "intercept", DPF_U8, &scalar);
-    h->has_records = true;
-    h->records = 1;
-    return good ? DPF_OK : dpf_fail(e, DPF_SYSTEM, "the form does not fit a header");
-}
-
 static enum dpf_status open_quadratic(struct dpf_perturb_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
@@ -354,7 +338,7 @@ static enum dpf_status open_quadratic(struct dpf_perturb_job *j, struct dpf_stag
     if (!is_plain(j))
         describe_quadratic(j);
     s->out_deferred = true;
-    return declare_form(j, &s->out, e);
+    return dpf_form_declare(&s->out, j->quadratic.n, j->quadratic.plan.outputs, e);
 }
 
 static enum dpf_status take_quadratic(struct dpf_perturb_job *j, struct dpf_batch *b,
@@ -377,30 +361,18 @@ static enum dpf_status take_quadratic(struct dpf_perturb_job *j, struct dpf_batc
     return status;
 }
 
-/* Send the header, and with it the event, before there is anything to release. */
-static enum dpf_status begin_record(struct dpf_stage *s, struct dpf_batch *b,
-                                    struct dpf_error *e)
-{
-    enum dpf_status status = dpf_stage_begin(s, e);
-    return status == DPF_OK ? dpf_batch_init(b, &s->out, 1, e) : status;
-}
-
 static enum dpf_status emit_quadratic(struct dpf_perturb_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
     struct dpf_batch b = {0};
-    enum dpf_status status = begin_record(s, &b, e);
+    enum dpf_status status = dpf_form_begin(s, &b, e);
     if (status != DPF_OK)
         return status;
     dpf_quadratic_release_noisy(&j->quadratic, &j->random, b.tensor[0].data,
                                 b.tensor[1].data);
-    double *noise = b.tensor[2].data;
-    noise[0] = dpf_quadratic_noise_a(&j->quadratic);
-    noise[1] = dpf_quadratic_noise_b(&j->quadratic);
-    *(uint8_t *)b.tensor[3].data = j->quadratic.plan.intercept;
-    status = dpf_stage_emit(s, &b, e);
-    dpf_batch_release(&b);
-    return status;
+    const double noise[2] = {dpf_quadratic_noise_a(&j->quadratic),
+                             dpf_quadratic_noise_b(&j->quadratic)};
+    return dpf_form_send(s, &b, noise, j->quadratic.plan.intercept, e);
 }
 
 /* ----------------------------------------------------------------------------- all */
@@ -423,7 +395,9 @@ static enum dpf_status emit_sum(struct dpf_perturb_job *j, struct dpf_stage *s,
                                 struct dpf_error *e)
 {
     struct dpf_batch b = {0};
-    enum dpf_status status = begin_record(s, &b, e);
+    enum dpf_status status = dpf_stage_begin(s, e);
+    if (status == DPF_OK)
+        status = dpf_batch_init(&b, &s->out, 1, e);
     if (status != DPF_OK)
         return status;
     add_noise(j, j->sums);

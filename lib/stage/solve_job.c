@@ -11,17 +11,59 @@
 
 #include "base/banned.h"
 
-const char *const dpf_solve_job_words[] = {"quadratic", NULL};
+const char *const dpf_solve_job_words[] = {"quadratic", "components", NULL};
 const char *const dpf_repair_words[] = {"ridge", "none", NULL};
+
+static bool is_components(const struct dpf_solve_job *j)
+{
+    return strcmp(j->what, "components") == 0;
+}
+
+enum dpf_status dpf_solve_job_check(const struct dpf_solve_job *j,
+                                    const struct dpf_stage *s, struct dpf_error *e)
+{
+    static const struct {
+        const char *name;
+        bool components;
+    } options[] = {{"repair", false},
+                   {"ridge", false},
+                   {"whiten", true},
+                   {"components", true},
+                   {"field", true}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (dpf_option_given(&s->parsed, options[i].name) &&
+            options[i].components != is_components(j))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--solve %s'",
+                            options[i].name, j->what);
+    return is_components(j) && j->component_count == 0
+               ? dpf_fail(e, DPF_USAGE, "'--solve components' needs '--components'")
+               : DPF_OK;
+}
+
+static enum dpf_status open_components(struct dpf_solve_job *j, struct dpf_stage *s,
+                                       struct dpf_error *e)
+{
+    enum { MOST = 8192 }; /* a matrix of 512 MB */
+    const struct dpf_field *x = dpf_header_field(&s->in, j->field);
+    if (!x)
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", j->field);
+    uint64_t values = dpf_shape_elements(&x->shape);
+    if (x->dtype == DPF_BITS || values < 1 || values > MOST)
+        return dpf_fail(e, DPF_USAGE, "field '%s' is not 1 to %d numbers", x->name,
+                        (int)MOST);
+    j->x = (int)(x - s->in.fields);
+    return dpf_components_init(&j->components, values, e);
+}
 
 enum dpf_status dpf_solve_job_open(struct dpf_solve_job *j, struct dpf_stage *s,
                                    struct dpf_error *e)
 {
+    if (is_components(j))
+        return open_components(j, s, e);
     const struct dpf_field *a = dpf_header_field(&s->in, "gram");
     const struct dpf_field *b = dpf_header_field(&s->in, "moment");
     const struct dpf_field *noise = dpf_header_field(&s->in, "noise");
     const struct dpf_field *intercept = dpf_header_field(&s->in, "intercept");
-    (void)j;
     bool good = a && b && noise && intercept && a->dtype == DPF_F64 &&
                 b->dtype == DPF_F64 && noise->dtype == DPF_F64 &&
                 intercept->dtype == DPF_U8 && a->shape.rank == 2 && b->shape.rank == 2 &&
@@ -35,12 +77,11 @@ enum dpf_status dpf_solve_job_open(struct dpf_solve_job *j, struct dpf_stage *s,
                            "quadratic' makes it");
 }
 
-/* A dense layer of the solution, [n, outputs] with the constant's row first. */
-static enum dpf_status make_model(struct dpf_solve_job *j, size_t n, size_t outputs,
-                                  bool intercept, const double *w, struct dpf_error *e)
+/* A dense layer without its weights. */
+static enum dpf_status make_layer(struct dpf_solve_job *j, size_t features,
+                                  size_t outputs, bool intercept, struct dpf_error *e)
 {
     struct dpf_model *m = &j->result.model;
-    size_t features = n - intercept;
     char *text = dpf_format("input x %zu\ny = dense x out=%zu%s\noutput y\n", features,
                             outputs, intercept ? "" : " bias=0");
     if (!text)
@@ -50,8 +91,18 @@ static enum dpf_status make_model(struct dpf_solve_job *j, size_t n, size_t outp
     if (status != DPF_OK)
         return status;
     j->result.parameters = dpf_calloc(m->span + 1, sizeof *j->result.parameters);
-    if (!j->result.parameters)
-        return dpf_fail_memory(e);
+    return j->result.parameters ? DPF_OK : dpf_fail_memory(e);
+}
+
+/* The layer of the solution, [n, outputs] with the constant's row first. */
+static enum dpf_status make_model(struct dpf_solve_job *j, size_t n, size_t outputs,
+                                  bool intercept, const double *w, struct dpf_error *e)
+{
+    struct dpf_model *m = &j->result.model;
+    size_t features = n - intercept;
+    enum dpf_status status = make_layer(j, features, outputs, intercept, e);
+    if (status != DPF_OK)
+        return status;
     const struct dpf_node *layer = &m->nodes[m->output];
     float *weights = j->result.parameters + layer->offset[0];
     for (size_t k = 0; k < outputs; k++)
@@ -78,6 +129,12 @@ static void tell(const struct dpf_solve_job *j, const struct dpf_quadratic_outco
 enum dpf_status dpf_solve_job_take(struct dpf_solve_job *j, struct dpf_stage *s,
                                    struct dpf_batch *b, struct dpf_error *e)
 {
+    if (is_components(j)) {
+        struct dpf_tensor *x = &b->tensor[j->x];
+        enum dpf_status made = dpf_tensor_make_f32(x, e);
+        return made == DPF_OK ? dpf_components_add(&j->components, x->data, b->rows, e)
+                              : made;
+    }
     struct dpf_tensor *a = dpf_batch_field(b, &s->in, "gram", e);
     struct dpf_tensor *moment = dpf_batch_field(b, &s->in, "moment", e);
     struct dpf_tensor *noise = dpf_batch_field(b, &s->in, "noise", e);
@@ -114,11 +171,29 @@ enum dpf_status dpf_solve_job_take(struct dpf_solve_job *j, struct dpf_stage *s,
     return status;
 }
 
-enum dpf_status dpf_solve_job_finish(const struct dpf_solve_job *j, struct dpf_stage *s,
+static enum dpf_status solve_components(struct dpf_solve_job *j, struct dpf_error *e)
+{
+    size_t k = (size_t)j->component_count;
+    double share;
+    enum dpf_status status = make_layer(j, j->components.values, k, true, e);
+    if (status != DPF_OK)
+        return status;
+    const struct dpf_node *layer = &j->result.model.nodes[j->result.model.output];
+    status = dpf_components_solve(&j->components, k, j->whiten,
+                                  j->result.parameters + layer->offset[0],
+                                  j->result.parameters + layer->offset[1], &share, e);
+    if (status == DPF_OK)
+        dpf_notice("%zu components with %.1f %% of the variance", k, 100 * share);
+    return status;
+}
+
+enum dpf_status dpf_solve_job_finish(struct dpf_solve_job *j, struct dpf_stage *s,
                                      struct dpf_error *e)
 {
     if (s->in.is_private)
         dpf_stage_add_unprotected_event(s, "the model was solved from private numbers");
+    if (is_components(j))
+        return solve_components(j, e);
     return j->result.parameters
                ? DPF_OK
                : dpf_fail(e, DPF_BAD_STREAM, "the stream holds no quadratic form");
@@ -126,5 +201,6 @@ enum dpf_status dpf_solve_job_finish(const struct dpf_solve_job *j, struct dpf_s
 
 void dpf_solve_job_release(struct dpf_solve_job *j)
 {
+    dpf_components_release(&j->components);
     dpf_model_stream_release(&j->result);
 }

@@ -83,6 +83,8 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
         {"final-clip-l2", "--clip-l2", j->clip_l2 == 0},
         {"repair", "--solve", true},
         {"ridge", "--solve", true},
+        {"components", "--solve", true},
+        {"whiten", "--solve", true},
         {"population", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
         {"delta", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
     };
@@ -94,9 +96,11 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
 }
 
 /* Solving needs none of the options of training, and takes its network from the form. */
-static enum dpf_status check_solve(const struct dpf_stage *s, struct dpf_error *e)
+static enum dpf_status check_solve(const struct dpf_training_job *j,
+                                   const struct dpf_stage *s, struct dpf_error *e)
 {
-    static const char *const goes_along[] = {"solve", "repair", "ridge", "export", NULL};
+    static const char *const goes_along[] = {"solve",      "repair", "ridge", "export",
+                                             "components", "whiten", "field", NULL};
     for (const struct dpf_option *o = s->info->options; o->kind != DPF_KIND_END; o++) {
         bool along = false;
         for (int i = 0; goes_along[i]; i++)
@@ -105,7 +109,7 @@ static enum dpf_status check_solve(const struct dpf_stage *s, struct dpf_error *
             return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--solve'",
                             o->name);
     }
-    return DPF_OK;
+    return dpf_solve_job_check(&j->solver, s, e);
 }
 
 enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
@@ -113,7 +117,7 @@ enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
 {
     static const char *const required[] = {"rate", "epochs"};
     if (j->solve)
-        return check_solve(s, e);
+        return check_solve(j, s, e);
     for (int i = 0; i < 2; i++)
         if (!dpf_option_given(&s->parsed, required[i]))
             return dpf_fail(e, DPF_USAGE, "option '--%s' is required", required[i]);

@@ -705,12 +705,14 @@ static void draw_bits(const void *context, struct dpf_random *r, int input, doub
     enum { AT_ONCE = 100 };
     const struct bits *b = context;
     uint64_t words[AT_ONCE], full = 0, mask = ((uint64_t)1 << b->count) - 1;
+    struct dpf_bit_randomiser m;
+    dpf_bit_randomiser_init(&m, b->rates);
     for (int i = 0; i < 64; i += 4)
         full |= b->input[input] << i;
     for (size_t done = 0; done < count;) {
         for (int i = 0; i < AT_ONCE; i++)
             words[i] = full;
-        dpf_bits_randomise(b->rates, r, words, AT_ONCE);
+        dpf_bits_randomise(&m, r, words, AT_ONCE);
         for (int i = 0; i < AT_ONCE * 16 && done < count; i++)
             out[done++] = (double)(words[i / 16] >> i % 16 * 4 & mask);
     }
@@ -808,10 +810,12 @@ static void test_bits_rates(void)
     for (int method = 0; method < METHODS; method++) {
         struct bits b = bits_of(method, 3, 6, 1.5, 1, 0, 1);
         double chi = 0, ones[64][2] = {{0}}, by_word[WORDS] = {0}, due = 0, spread = 0;
+        struct dpf_bit_randomiser m;
+        dpf_bit_randomiser_init(&m, b.rates);
         for (int round = 0; round < ROUNDS; round++) {
             for (int w = 0; w < WORDS; w++)
                 words[w] = w % 2 ? 0x0123456789abcdef : ~(uint64_t)0x0123456789abcdef;
-            dpf_bits_randomise(b.rates, &r, words, WORDS);
+            dpf_bits_randomise(&m, &r, words, WORDS);
             for (int w = 0; w < WORDS; w++) {
                 by_word[w] += __builtin_popcountll(words[w]);
                 for (int i = 0; i < 64; i++)

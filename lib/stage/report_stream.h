@@ -1,0 +1,27 @@
+/* Messages of owners as a stream: what `randomize --method privunit` wrote, with the
+ * means that its ledger tells, whether one owner sent it or many were merged. */
+#ifndef DPF_STAGE_REPORT_STREAM_H
+#define DPF_STAGE_REPORT_STREAM_H
+
+#include "stage/stage.h"
+
+struct dpf_report_stream {
+    int x, y;
+    size_t values, outputs;
+    bool classes;      /* y holds classes, not codes */
+    double moments[2]; /* means of the cosine and of its square */
+    float *codes;      /* of the batch at hand, [rows, outputs] */
+    size_t capacity;
+};
+
+/* Find the fields, and the means in the ledger. Messages of different settings in one
+ * stream, or none, are DPF_BAD_STREAM. */
+enum dpf_status dpf_report_stream_open(struct dpf_report_stream *r, struct dpf_stage *s,
+                                       const char *field, const char *label,
+                                       struct dpf_error *e);
+/* Fill r->codes from a batch; its x becomes f32. */
+enum dpf_status dpf_report_stream_take(struct dpf_report_stream *r, struct dpf_batch *b,
+                                       struct dpf_error *e);
+void dpf_report_stream_release(struct dpf_report_stream *r);
+
+#endif

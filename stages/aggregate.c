@@ -1,0 +1,89 @@
+/* aggregate: many owners' randomised messages as one estimate. */
+#include <string.h>
+
+#include "nn/report_form.h"
+#include "stage/form_stream.h"
+#include "stage/report_stream.h"
+
+#include "base/banned.h"
+
+static struct {
+    const char *field, *label;
+} opt = {.field = "x", .label = "y"};
+
+static const struct dpf_option options[] = {
+    DPF_OPT_STRING("field", &opt.field, "NAME", "the messages (x)"),
+    DPF_OPT_STRING("target", &opt.label, "NAME", "their labels, or codes of labels (y)"),
+    DPF_OPT_END,
+};
+
+static struct dpf_report_form form;
+static struct dpf_report_stream reports;
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_report_stream_open(&reports, s, opt.field, opt.label, e);
+    if (status == DPF_OK)
+        status = dpf_report_form_init(&form, reports.values, reports.outputs,
+                                      reports.moments, e);
+    s->out_deferred = true;
+    s->drops_others = true;
+    return status == DPF_OK
+               ? dpf_form_declare(&s->out, reports.values, reports.outputs, e)
+               : status;
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    (void)s;
+    enum dpf_status status = dpf_report_stream_take(&reports, b, e);
+    return status == DPF_OK ? dpf_report_form_add(&form, b->tensor[reports.x].data,
+                                                  reports.codes, b->rows, e)
+                            : status;
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    double noise[2];
+    if (form.reports == 0)
+        return dpf_fail(e, DPF_BAD_STREAM, "no message came");
+    dpf_report_form_finish(&form, noise);
+    struct dpf_batch b = {0};
+    enum dpf_status status = dpf_form_begin(s, &b, e);
+    if (status != DPF_OK)
+        return status;
+    memcpy(b.tensor[0].data, form.gram, b.tensor[0].bytes);
+    memcpy(b.tensor[1].data, form.moment, b.tensor[1].bytes);
+    return dpf_form_send(s, &b, noise, false, e);
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_report_form_release(&form);
+    dpf_report_stream_release(&reports);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "aggregate",
+    .summary = "estimate from many owners' randomised messages what is true of all",
+    .reads = "x: messages of 'randomize --method privunit', y: labels or their codes",
+    .writes = "one record: gram, moment and their noise, for 'train --solve quadratic'",
+    .privacy = "none spent: the messages were randomised by their owners",
+    .example =
+        "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow randomize "
+        "--method privunit --epsilon 8 --labels joint | dpflow aggregate | dpflow "
+        "train --solve quadratic | dpflow account",
+    .kind = DPF_FILTER,
+    .options = options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_close = on_close,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

@@ -34,6 +34,9 @@ static const struct dpf_option options[] = {
                 "privunit: directions to choose among (4096)"),
     DPF_OPT_INT("public-seed", &job.public_seed, "N", 0, 9e15,
                 "privunit: of the directions, the same for all owners (0)"),
+    DPF_OPT_INT("owner", &job.owner, "N", 0, 1e9,
+                "privunit: a public number of this owner's, so that owners' messages do "
+                "not err in the same way (0)"),
     DPF_OPT_STRING("field", &job.field, "NAME", "what is randomised (x)"),
     DPF_OPT_STRING("label", &job.label, "NAME", "the field with the labels (y)"),
     DPF_OPT_OUTFILE("remember", &job.remember, "FILE",

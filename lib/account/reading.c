@@ -238,19 +238,63 @@ static void join_context(struct context *all, const struct context *one, bool di
     all->needs_replace_one = all->needs_replace_one || one->needs_replace_one;
 }
 
-/* Each path so far goes on through each branch. */
+static bool same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool same_path(const struct dpf_ledger_path *a, const struct dpf_ledger_path *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        const struct dpf_ledger_entry *x = &a->entries[i], *y = &b->entries[i];
+        same = x->spending.kind == y->spending.kind &&
+               x->spending.parameter == y->spending.parameter &&
+               x->spending.choices == y->spending.choices &&
+               x->spending.rate == y->spending.rate &&
+               x->spending.count == y->spending.count && x->relation == y->relation &&
+               x->group == y->group &&
+               same_number(x->claimed_epsilon, y->claimed_epsilon) &&
+               same_number(x->claimed_delta, y->claimed_delta) &&
+               same_number(x->proven_delta, y->proven_delta);
+    }
+    return same;
+}
+
+/* Add a path, unless one that costs the same is there: a thousand owners who did the same
+ * are one. False if there are too many. */
+static bool keep_path(struct dpf_reading *r, struct dpf_ledger_path *take)
+{
+    for (size_t i = 0; i < r->path_count; i++)
+        if (same_path(&r->paths[i], take)) {
+            free(take->entries);
+            return true;
+        }
+    if (r->path_count == DPF_MAX_PATHS) {
+        free(take->entries);
+        return false;
+    }
+    r->paths[r->path_count++] = *take;
+    return true;
+}
+
+/* Each path so far goes on through each branch. *fits is false, and nothing has changed,
+ * if that makes more paths than can be kept. */
 static enum dpf_status read_alternatives(const msgpack_object *branches,
                                          struct dpf_reading *r, struct context *c,
-                                         int depth, struct dpf_error *e)
+                                         int depth, bool *fits, struct dpf_error *e)
 {
-    struct dpf_reading before = *r, after = {.account = r->account};
+    struct dpf_reading after = {.account = r->account,
+                                .unbounded = r->unbounded,
+                                .memory_failed = r->memory_failed};
     struct context all = {0};
     enum dpf_status status = DPF_OK;
-    for (uint32_t b = 0; status == DPF_OK && b < branches->via.array.size; b++) {
+    *fits = true;
+    for (uint32_t b = 0; status == DPF_OK && *fits && b < branches->via.array.size; b++) {
         struct dpf_reading one = {.account = r->account};
         struct context own = *c;
-        for (size_t i = 0; i < before.path_count; i++)
-            if (copy_path(&one.paths[i], &before.paths[i]))
+        for (size_t i = 0; i < r->path_count; i++)
+            if (copy_path(&one.paths[i], &r->paths[i]))
                 one.path_count++;
             else
                 after.memory_failed = true;
@@ -259,11 +303,13 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
         after.unbounded = after.unbounded || one.unbounded;
         after.memory_failed = after.memory_failed || one.memory_failed;
         for (size_t i = 0; i < one.path_count; i++)
-            after.paths[after.path_count++] = one.paths[i];
+            *fits = keep_path(&after, &one.paths[i]) && *fits;
     }
-    after.unbounded = after.unbounded || before.unbounded;
-    after.memory_failed = after.memory_failed || before.memory_failed;
-    dpf_reading_release(&before);
+    if (!*fits) {
+        dpf_reading_release(&after);
+        return status;
+    }
+    dpf_reading_release(r);
     *r = after;
     *c = all;
     return status;
@@ -272,18 +318,26 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
 static enum dpf_status read_merge(const msgpack_object *o, struct dpf_reading *r,
                                   struct context *c, int depth, struct dpf_error *e)
 {
+    static const char owners[] = "no person's record is held by two owners";
     const msgpack_object *branches = dpf_object_get(o, "branches");
+    const msgpack_object *distinct = dpf_object_get(o, "distinct_owners");
     struct context all = {0};
     if (!branches || branches->type != MSGPACK_OBJECT_ARRAY ||
         branches->via.array.size == 0)
         return malformed("merge", e);
-    bool disjoint =
-        branches->via.array.size <= DPF_MAX_PATHS && are_disjoint(o, branches);
-    if (disjoint)
-        tell(&r->account->assumes, parallel, sizeof parallel - 1);
-    if (disjoint && branches->via.array.size * r->path_count <= DPF_MAX_PATHS)
-        return read_alternatives(branches, r, c, depth, e);
+    bool by_owner =
+        distinct && distinct->type == MSGPACK_OBJECT_BOOLEAN && distinct->via.boolean;
+    bool disjoint = by_owner || (branches->via.array.size <= DPF_MAX_PATHS &&
+                                 are_disjoint(o, branches));
     enum dpf_status status = DPF_OK;
+    if (disjoint) {
+        bool fits;
+        tell(&r->account->assumes, by_owner ? owners : parallel,
+             by_owner ? sizeof owners - 1 : sizeof parallel - 1);
+        status = read_alternatives(branches, r, c, depth, &fits, e);
+        if (fits)
+            return status;
+    }
     for (uint32_t i = 0; status == DPF_OK && i < branches->via.array.size; i++) {
         struct context own = *c;
         status = read_events(&branches->via.array.ptr[i], r, &own, depth + 1, e);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "pipeline/capture.h"
 #include "pipeline/stages.h"
+#include "random/seeded.h"
 
 #include "base/banned.h"
 
@@ -168,6 +169,11 @@ static enum dpf_status fingerprint_statement(struct dpf_plan *plan, size_t index
             distinct || dpf_stage_find(s->commands[i].words[0].text)->spends_privacy;
     if (distinct)
         dpf_fingerprint_add_string(&f, s->label);
+    if (plan->streams[index].side_effects) {
+        /* it runs again, and what comes of it may differ: so may all that reads it */
+        uint64_t once = dpf_random_seed();
+        dpf_fingerprint_add(&f, &once, sizeof once);
+    }
     dpf_fingerprint_hex(&f, plan->streams[index].key);
     return status;
 }

@@ -322,7 +322,7 @@ void dpf_sphere_draw(struct dpf_sphere *m, struct dpf_random *r, uint64_t place,
     double sign = 1;
     size_t chosen;
     uint64_t told = label;
-    dpf_seeded_init(&shared, "sphere-place", p->seed, place);
+    dpf_seeded_init(&shared, "sphere-place", p->seed ^ p->owner << 32, place);
     shuffle(m, &shared);
     if (p->labels && !m->tells_label) {
         draw_signs(m, &shared, code);

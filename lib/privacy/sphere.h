@@ -39,6 +39,7 @@ struct dpf_sphere_plan {
     size_t labels;     /* M, or 0: no label */
     size_t directions; /* K */
     uint64_t seed;     /* public: all owners share it */
+    uint64_t owner;    /* public: a number of the owner's, so that turns differ */
     double epsilon;
 };
 

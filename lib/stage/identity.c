@@ -19,6 +19,8 @@ enum dpf_status dpf_stage_print_fingerprint(struct dpf_stage *s, struct dpf_erro
     dpf_fingerprint_add_string(&f, DPF_VERSION);
     dpf_fingerprint_add_string(&f, s->info->name);
     enum dpf_status status = dpf_fingerprint_add_file(&f, "/proc/self/exe", e);
+    if (s->info->has_effects)
+        printf("side-effects\n");
     for (size_t i = 0; status == DPF_OK && i < s->parsed.given_count; i++) {
         const struct dpf_given *g = &s->parsed.given[i];
         if (g->option->kind == DPF_KIND_OUTFILE) {

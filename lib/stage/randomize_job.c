@@ -77,9 +77,11 @@ enum dpf_status dpf_randomize_job_check(struct dpf_randomize_job *j,
     if (j->labels == DPF_LABELS_JOINT && !privunit)
         return dpf_fail(e, DPF_USAGE, "'--labels joint' goes with '--method privunit'");
     if (!privunit && (dpf_option_given(&s->parsed, "codebook") ||
-                      dpf_option_given(&s->parsed, "public-seed")))
+                      dpf_option_given(&s->parsed, "public-seed") ||
+                      dpf_option_given(&s->parsed, "owner")))
         return dpf_fail(e, DPF_USAGE,
-                        "'--codebook' and '--public-seed' go with '--method privunit'");
+                        "'--codebook', '--public-seed' and '--owner' go with '--method "
+                        "privunit'");
     return DPF_OK;
 }
 
@@ -121,6 +123,7 @@ static enum dpf_status open_sphere(struct dpf_randomize_job *j,
         .labels = j->labels == DPF_LABELS_JOINT ? h->fields[j->y].classes : 0,
         .directions = (size_t)j->codebook,
         .seed = (uint64_t)j->public_seed,
+        .owner = (uint64_t)j->owner,
         .epsilon = j->epsilon};
     enum dpf_status status = dpf_sphere_init(&j->sphere, &plan, e);
     if (status != DPF_OK)

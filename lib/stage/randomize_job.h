@@ -37,6 +37,7 @@ struct dpf_randomize_job {
     double epsilon, alpha, label_epsilon; /* 0: not given */
     int64_t codebook;                     /* privunit: directions to choose among */
     int64_t public_seed;                  /* of what all owners share */
+    int64_t owner;                        /* a public number of this one's */
     int64_t seed;                         /* below 0: the operating system's randomness */
     /* what it takes */
     enum dpf_randomize_method method;

@@ -30,6 +30,8 @@ struct dpf_stage_info {
     const char *const *argument_words; /* what completion offers for them, or NULL */
     size_t min_arguments, max_arguments;
     enum dpf_stage_kind kind;
+    bool has_effects; /* does or depends on more than its options and input say (a network
+                       * peer): a runner never takes an earlier result for it */
     const struct dpf_option *options;
 
     /* Each may be NULL. on_options checks the combination of options before anything is

@@ -147,7 +147,11 @@ static void *guard_main(void *context)
         zmq_send(g->socket, id, (size_t)id_size, ZMQ_SNDMORE);
         zmq_send(g->socket, good ? "200" : "400", 3, ZMQ_SNDMORE);
         zmq_send(g->socket, good ? "ok" : "no", 2, ZMQ_SNDMORE);
-        zmq_send(g->socket, "", 0, ZMQ_SNDMORE);
+        /* the user's name: every message of the connection can be asked for it */
+        char name[DPF_CURVE_TEXT] = "";
+        if (good)
+            zmq_z85_encode(name, client, sizeof client);
+        zmq_send(g->socket, name, strlen(name), ZMQ_SNDMORE);
         zmq_send(g->socket, "", 0, 0);
     }
 }

@@ -21,7 +21,8 @@ enum dpf_status dpf_curve_read(const char *path, int need_secret,
                                struct dpf_curve_key *key, struct dpf_error *e);
 
 /* A thread that answers libzmq's question (ZAP, RFC 27) whether a client's key is one of
- * ours. Start before binding; it ends when the context does. */
+ * ours, and names the client by its public key (the "User-Id" of its messages). Start
+ * before binding; it ends when the context does. */
 struct dpf_curve_guard;
 enum dpf_status dpf_curve_guard_start(void *zmq_context,
                                       const struct dpf_curve_key *allowed, size_t count,

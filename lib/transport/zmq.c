@@ -12,7 +12,7 @@
  *
  * A message is [kind][payload]:  H hello ("dpflow 1 r" or "w")   C credit (u32 LE)
  *                                D one frame                     A trailer received
- *                                X refused                       P are you there */
+ *                                X refused (why: a status, text) P are you there */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ bool dpf_zmq_send(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p, char 
     return good;
 }
 
-static bool send_number(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p,
-                        char kind, uint32_t number)
+bool dpf_zmq_send_number(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p,
+                         char kind, uint32_t number)
 {
     zmq_msg_t m;
     if (zmq_msg_init_size(&m, 4) != 0)
@@ -217,6 +217,24 @@ static enum dpf_status wait_event(struct dpf_zmq_channel *c, bool *readable,
     return *readable ? DPF_OK : look_for_dead(c, e);
 }
 
+/* What a refusal says: the status it should have here, then why. A stranger's text is
+ * cut and cleaned. */
+static enum dpf_status refusal(zmq_msg_t *payload, struct dpf_error *e)
+{
+    const unsigned char *text = zmq_msg_data(payload);
+    size_t size = zmq_msg_size(payload);
+    char why[200];
+    size_t kept = 0;
+    if (size < 2 || (text[0] != DPF_BAD_STREAM && text[0] != DPF_PRIVACY))
+        return dpf_fail(e, DPF_UNAVAILABLE,
+                        "the other side takes no more peers, or is "
+                        "no dpflow stream in this direction");
+    for (size_t i = 1; i < size && kept + 1 < sizeof why; i++)
+        why[kept++] = text[i] >= ' ' && text[i] < 127 ? (char)text[i] : '?';
+    why[kept] = '\0';
+    return dpf_fail(e, (enum dpf_status)text[0], "the other side refused it: %s", why);
+}
+
 /* Deal with everything but data; data is handed to the caller in *payload. */
 static enum dpf_status pump(struct dpf_zmq_channel *c, struct dpf_zmq_peer **data_from,
                             zmq_msg_t *payload, struct dpf_error *e)
@@ -232,9 +250,7 @@ static enum dpf_status pump(struct dpf_zmq_channel *c, struct dpf_zmq_peer **dat
     if (status != DPF_OK || kind == 0 || kind == 'H' || kind == 'P' || !from)
         return status;
     if (kind == 'X')
-        return dpf_fail(e, DPF_UNAVAILABLE,
-                        "the other side takes no more peers, or is "
-                        "no dpflow stream in this direction");
+        return refusal(payload, e);
     if (kind == 'C' && !c->reading && zmq_msg_size(payload) == 4) {
         const unsigned char *b = zmq_msg_data(payload);
         uint32_t n =
@@ -314,7 +330,7 @@ static void grant(struct dpf_zmq_channel *c)
         }
         if (p->done || (window == 1 && p->started) || p->outstanding > window / 2)
             continue;
-        send_number(c, p, 'C', window - p->outstanding);
+        dpf_zmq_send_number(c, p, 'C', window - p->outstanding);
         p->outstanding = window;
     }
 }

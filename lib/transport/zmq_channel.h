@@ -45,6 +45,14 @@ struct dpf_zmq_channel {
 
 extern const struct dpf_channel_ops dpf_zmq_read_ops, dpf_zmq_write_ops;
 
+/* The opener of both schemes. */
+enum dpf_status dpf_zmq_open(const char *endpoint, enum dpf_direction direction,
+                             const struct dpf_endpoint_options *options,
+                             struct dpf_channel **take_channel, struct dpf_error *e);
+/* Send a number with a message, as for credit. */
+bool dpf_zmq_send_number(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p,
+                         char kind, uint32_t number);
+
 /* Send [identity][kind][payload]; takes over `payload` (may be NULL). False if the peer
  * is gone. */
 bool dpf_zmq_send(struct dpf_zmq_channel *c, const struct dpf_zmq_peer *p, char kind,

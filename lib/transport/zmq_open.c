@@ -221,9 +221,9 @@ static enum dpf_status start(struct dpf_zmq_channel *c, const char *address,
     return shake_hands(c, address, o->connect_seconds, e);
 }
 
-static enum dpf_status zmq_open(const char *endpoint, enum dpf_direction direction,
-                                const struct dpf_endpoint_options *options,
-                                struct dpf_channel **take_channel, struct dpf_error *e)
+enum dpf_status dpf_zmq_open(const char *endpoint, enum dpf_direction direction,
+                             const struct dpf_endpoint_options *options,
+                             struct dpf_channel **take_channel, struct dpf_error *e)
 {
     struct dpf_zmq_channel *c = dpf_calloc(1, sizeof *c);
     if (!c)
@@ -245,5 +245,5 @@ static enum dpf_status zmq_open(const char *endpoint, enum dpf_direction directi
     return DPF_OK;
 }
 
-const struct dpf_transport dpf_transport_zmq_ipc = {"ipc://", zmq_open};
-const struct dpf_transport dpf_transport_zmq_tcp = {"tcp://", zmq_open};
+const struct dpf_transport dpf_transport_zmq_ipc = {"ipc://", dpf_zmq_open};
+const struct dpf_transport dpf_transport_zmq_tcp = {"tcp://", dpf_zmq_open};

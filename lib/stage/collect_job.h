@@ -1,0 +1,52 @@
+/* Everything between a curator's options and one stream of all owners' records: whose
+ * streams are expected, which have come, and where they are kept.
+ *
+ * An owner's stream counts whole or not at all: it grows in a file of its own, is checked
+ * when its trailer has come, and gets its name when it is on the disk. Then, and only
+ * then, the owner is told. So no record is lost or doubled whoever dies when, and a
+ * curator that is started again goes on where it was. */
+#ifndef DPF_STAGE_COLLECT_JOB_H
+#define DPF_STAGE_COLLECT_JOB_H
+
+#include "stage/stage.h"
+#include "transport/collector.h"
+
+struct dpf_collect_owner {
+    char *path, *part; /* where its stream is kept, and where it grows */
+    int fd;            /* of `part`; -1: not open */
+    uint64_t bytes;
+    bool done;
+};
+
+struct dpf_collect_job {
+    /* what the user asked for */
+    const char *endpoint, *store, *owner_keys;
+    int64_t enough;      /* owners; 0: all */
+    double until;        /* seconds; 0: for ever */
+    int64_t owner_bytes; /* most that one owner may send */
+    /* what it takes */
+    const char **keys; /* files, in the owners' order */
+    size_t key_count, key_capacity, done;
+    char **found; /* names of files in owner_keys, owned */
+    size_t found_count, found_capacity;
+    struct dpf_collector *collector;
+    struct dpf_collect_owner *owners;
+    struct dpf_header like; /* of the first stream: all others have to be like it */
+    bool has_like;
+    struct dpf_stream_reader reader; /* of the owner whose records are passed on */
+    bool reading;
+    size_t next;
+};
+
+/* Wait for the owners' streams. */
+enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_stage *s,
+                                       struct dpf_error *e);
+/* The header of all of them together, into s->out. */
+enum dpf_status dpf_collect_job_header(struct dpf_collect_job *j, struct dpf_stage *s,
+                                       struct dpf_error *e);
+/* The next batch, in the order of the keys; an empty one at the end. */
+enum dpf_status dpf_collect_job_produce(struct dpf_collect_job *j, struct dpf_batch *b,
+                                        struct dpf_error *e);
+void dpf_collect_job_release(struct dpf_collect_job *j);
+
+#endif

@@ -62,7 +62,10 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
     t->lot = dpf_calloc((size_t)t->train_count, sizeof *t->lot);
     t->best = t->held_count ? dpf_calloc(engine->model->span, sizeof *t->best) : NULL;
     t->train = all;
-    if (!all || !t->order || !t->lot || (t->held_count && !t->best)) {
+    uint64_t watched = plan->watched ? plan->watched->rows : 0;
+    t->watched = watched ? dpf_calloc(watched, sizeof *t->watched) : NULL;
+    if (!all || !t->order || !t->lot || (t->held_count && !t->best) ||
+        (watched && !t->watched)) {
         dpf_training_release(t);
         return dpf_fail_memory(e);
     }
@@ -71,6 +74,8 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
     if (t->held_count)
         shuffle(all, rows, "validation", plan->seed, 0);
     t->held = all + t->train_count;
+    for (uint32_t i = 0; i < watched; i++)
+        t->watched[i] = i;
     return DPF_OK;
 }
 
@@ -79,6 +84,7 @@ void dpf_training_release(struct dpf_training *t)
     free(t->train);
     free(t->order);
     free(t->lot);
+    free(t->watched);
     free(t->best);
     free(t->history);
     free(t->losses);
@@ -193,17 +199,27 @@ static int64_t choose_lot(struct dpf_training *t, const uint32_t **rows)
     return poisson_lot(t, rows);
 }
 
+/* Mean loss and accuracy of examples that are not learned from. */
+static enum dpf_status score(struct dpf_training *t, const struct dpf_dataset *data,
+                             const uint32_t *rows, int64_t count, double *loss,
+                             double *accuracy, struct dpf_error *e)
+{
+    struct dpf_lot_result result = {0};
+    struct dpf_lot lot = {
+        .data = data, .rows = rows, .count = count, .loss = t->plan.loss};
+    struct dpf_lot_values want = {.node = t->engine->model->output, .result = &result};
+    enum dpf_status status = dpf_engine_values(t->engine, &lot, &want, e);
+    *loss = result.loss / (double)count;
+    *accuracy = (double)result.correct / (double)count / (double)data->positions;
+    return status;
+}
+
 static enum dpf_status validate(struct dpf_training *t, struct dpf_epoch_report *report,
                                 struct dpf_error *e)
 {
-    struct dpf_lot_result result;
-    struct dpf_lot lot = {
-        .data = t->data, .rows = t->held, .count = t->held_count, .loss = t->plan.loss};
-    struct dpf_lot_values want = {.node = t->engine->model->output, .result = &result};
-    enum dpf_status status = dpf_engine_values(t->engine, &lot, &want, e);
-    report->validation_loss = result.loss / (double)t->held_count;
-    report->validation_accuracy =
-        (double)result.correct / (double)t->held_count / (double)t->data->positions;
+    enum dpf_status status =
+        score(t, t->data, t->held, t->held_count, &report->validation_loss,
+              &report->validation_accuracy, e);
     if (status == DPF_OK && report->validation_loss < t->best_loss) {
         t->best_loss = report->validation_loss;
         t->best_epoch = t->epoch + 1;
@@ -227,10 +243,15 @@ static enum dpf_status end_epoch(struct dpf_training *t,
         .accuracy = (double)t->correct / seen / (double)t->data->positions,
         .validation_loss = NAN,
         .validation_accuracy = NAN,
+        .watched_loss = NAN,
+        .watched_accuracy = NAN,
         .clipped = (double)t->clipped / seen,
         .rate = dpf_optimiser_rate(t->optimiser),
         .examples_per_second = (double)t->timed / fmax(t->seconds, 1e-9)};
     enum dpf_status status = t->held_count ? validate(t, r, e) : DPF_OK;
+    if (status == DPF_OK && t->watched)
+        status = score(t, t->plan.watched, t->watched, (int64_t)t->plan.watched->rows,
+                       &r->watched_loss, &r->watched_accuracy, e);
     if (status != DPF_OK)
         return status;
     t->history_count++;
@@ -333,11 +354,13 @@ static void encode_history(struct dpf_encoder *enc, const struct dpf_training *t
     msgpack_pack_array(&enc->packer, t->history_count);
     for (size_t i = 0; i < t->history_count; i++) {
         const struct dpf_epoch_report *r = &t->history[i];
-        msgpack_pack_array(&enc->packer, 6);
+        msgpack_pack_array(&enc->packer, 8);
         dpf_encode_real(enc, r->loss);
         dpf_encode_real(enc, r->accuracy);
         dpf_encode_real(enc, r->validation_loss);
         dpf_encode_real(enc, r->validation_accuracy);
+        dpf_encode_real(enc, r->watched_loss);
+        dpf_encode_real(enc, r->watched_accuracy);
         dpf_encode_real(enc, r->clipped);
         dpf_encode_real(enc, r->rate);
     }
@@ -429,12 +452,17 @@ static bool decode_history(struct dpf_training *t, const msgpack_object *o)
     for (uint32_t i = 0; i < all->via.array.size; i++) {
         const msgpack_object *one = &all->via.array.ptr[i];
         struct dpf_epoch_report *r = &t->history[i];
-        double *to[] = {
-            &r->loss,    &r->accuracy, &r->validation_loss, &r->validation_accuracy,
-            &r->clipped, &r->rate};
-        if (one->type != MSGPACK_OBJECT_ARRAY || one->via.array.size != 6)
+        double *to[] = {&r->loss,
+                        &r->accuracy,
+                        &r->validation_loss,
+                        &r->validation_accuracy,
+                        &r->watched_loss,
+                        &r->watched_accuracy,
+                        &r->clipped,
+                        &r->rate};
+        if (one->type != MSGPACK_OBJECT_ARRAY || one->via.array.size != 8)
             return false;
-        for (int j = 0; j < 6; j++)
+        for (int j = 0; j < 8; j++)
             if (!dpf_object_real(&one->via.array.ptr[j], to[j]))
                 return false;
         r->epoch = (int64_t)i + 1;

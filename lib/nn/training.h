@@ -53,6 +53,8 @@ struct dpf_training_plan {
     uint64_t seed;
     double validation; /* share of the examples that is held back */
     int64_t patience;  /* epochs without a better validation loss; 0: no early stop */
+    const struct dpf_dataset *watched; /* borrowed: scored after each epoch and used for
+                                        * nothing else; or NULL */
 };
 
 /* What is told after each epoch. */
@@ -60,6 +62,7 @@ struct dpf_epoch_report {
     int64_t epoch;         /* from 1 */
     double loss, accuracy; /* means over the epoch's examples, while they were learned */
     double validation_loss, validation_accuracy; /* NaN without validation */
+    double watched_loss, watched_accuracy;       /* NaN unless some are watched */
     double clipped; /* share of examples whose gradient was cut down */
     double rate;    /* of learning, at its end */
     double examples_per_second;
@@ -71,7 +74,7 @@ struct dpf_training {
     struct dpf_optimiser *optimiser; /* borrowed */
     const struct dpf_dataset *data;  /* borrowed */
     uint32_t *train, *held, *order;  /* rows */
-    uint32_t *lot;
+    uint32_t *lot, *watched;
     int64_t train_count, held_count, steps_per_epoch;
     int64_t population;            /* what lots, epochs and divisors are reckoned from */
     struct dpf_gaussian mechanism; /* of the epoch in hand, if noise is added */

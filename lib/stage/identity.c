@@ -95,7 +95,9 @@ enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *
         dpf_pack_string(&p, "arguments");
         msgpack_pack_array(&p, s->argument_count);
         for (size_t i = 0; i < s->argument_count; i++)
-            dpf_pack_string(&p, dpf_path_base(s->arguments[i]));
+            dpf_pack_string(&p, dpf_endpoint_has_scheme(s->arguments[i])
+                                    ? "endpoint"
+                                    : dpf_path_base(s->arguments[i]));
     }
     v->count++;
     return status;

@@ -137,7 +137,7 @@ enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
 static enum dpf_status check_files(const struct dpf_training_job *j, struct dpf_error *e)
 {
     /* not the checkpoint: it may be another training's, which holds its own lock */
-    const char *const paths[] = {j->export_file, j->curve};
+    const char *const paths[] = {j->export_file, j->curve, j->history};
     enum dpf_status status = DPF_OK;
     if (j->checkpoint &&
         (strcmp(j->checkpoint, "-") == 0 || dpf_endpoint_has_scheme(j->checkpoint)))
@@ -165,6 +165,28 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
         .y = j->y,
         .loss = (enum dpf_loss)dpf_word_index(j->loss, dpf_loss_words)};
     return status == DPF_OK ? dpf_dataset_init(&j->data, &s->in, &j->need, e) : status;
+}
+
+/* Records that are only looked at. */
+static enum dpf_status read_watched(struct dpf_training_job *j, struct dpf_error *e)
+{
+    struct dpf_endpoint_options options = dpf_stage_endpoint_options();
+    struct dpf_channel *channel = NULL;
+    struct dpf_stream_reader r = {0};
+    enum dpf_item item = DPF_ITEM_BATCH;
+    enum dpf_status status = dpf_channel_open(j->watch, DPF_READ, &options, &channel, e);
+    if (status == DPF_OK)
+        status = dpf_stream_reader_open(&r, channel, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_dataset_init(&j->watched, &r.header, &j->need, e);
+    while (status == DPF_OK && item != DPF_ITEM_END) {
+        status = dpf_stream_reader_next(&r, &item, e);
+        if (status == DPF_OK && item == DPF_ITEM_BATCH)
+            status = dpf_dataset_add(&j->watched, &r.header, &r.batch, &j->need, e);
+    }
+    dpf_stream_reader_release(&r);
+    return status;
 }
 
 /* The weights to start from: the model's, a file's, or drawn. */
@@ -229,6 +251,7 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
         .seed = seed,
         .validation = j->validation,
         .patience = j->patience,
+        .watched = j->watched.rows ? &j->watched : NULL,
         .noise = {.multiplier = j->noise_multiplier,
                   .final_multiplier = j->final_noise_multiplier,
                   .final_clip_l2 = j->final_clip_l2,
@@ -305,7 +328,9 @@ static enum dpf_status state_cost(const struct dpf_training_job *j, struct dpf_s
 enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
                                      struct dpf_error *e)
 {
-    enum dpf_status status = prepare(j, s, e);
+    enum dpf_status status = j->watch ? read_watched(j, e) : DPF_OK;
+    if (status == DPF_OK)
+        status = prepare(j, s, e);
     if (status != DPF_OK)
         return status;
     if (s->in.is_private && !is_noisy(j))
@@ -353,6 +378,41 @@ static enum dpf_status write_curve(const struct dpf_training_job *j, struct dpf_
     return status;
 }
 
+static void add_cell(struct dpf_text *text, double value)
+{
+    dpf_text_add(text, ",");
+    if (!isnan(value))
+        dpf_text_add_real(text, value);
+}
+
+/* A line an epoch. */
+static enum dpf_status write_history(const struct dpf_training_job *j,
+                                     struct dpf_error *e)
+{
+    const struct dpf_training *t = &j->training;
+    struct dpf_text text = {0};
+    dpf_text_add(&text, "epoch,loss,accuracy,validation_loss,validation_accuracy,"
+                        "watched_loss,watched_accuracy\n");
+    for (size_t i = 0; i < t->history_count; i++) {
+        const struct dpf_epoch_report *r = &t->history[i];
+        const double cells[] = {r->loss,
+                                r->accuracy,
+                                r->validation_loss,
+                                r->validation_accuracy,
+                                r->watched_loss,
+                                r->watched_accuracy};
+        dpf_text_addf(&text, "%lld", (long long)r->epoch);
+        for (size_t k = 0; k < sizeof cells / sizeof *cells; k++)
+            add_cell(&text, cells[k]);
+        dpf_text_add(&text, "\n");
+    }
+    enum dpf_status status = text.failed
+                                 ? dpf_fail_memory(e)
+                                 : dpf_write_file(j->history, text.data, text.size, e);
+    dpf_text_release(&text);
+    return status;
+}
+
 enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
@@ -370,6 +430,8 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
         status = dpf_safetensors_write(&weights, j->export_file, e);
     if (status == DPF_OK && j->curve)
         status = write_curve(j, e);
+    if (status == DPF_OK && j->history)
+        status = write_history(j, e);
     dpf_safetensors_release(&weights);
     return status;
 }
@@ -380,6 +442,7 @@ void dpf_training_job_release(struct dpf_training_job *j)
     dpf_engine_release(&j->engine);
     dpf_optimiser_release(&j->optimiser);
     dpf_dataset_release(&j->data);
+    dpf_dataset_release(&j->watched);
     dpf_model_stream_release(&j->start);
     dpf_solve_job_release(&j->solver);
 }

@@ -22,6 +22,7 @@ struct dpf_training_job {
     /* what the user asked for */
     const char *arch, *model, *weights, *export_file, *x, *y, *loss, *optimiser_kind;
     const char *init, *schedule, *sampling, *clip, *backend, *checkpoint, *curve;
+    const char *watch, *history;
     double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
     double noise_multiplier, final_noise_multiplier, final_clip_l2, target_epsilon, delta;
     int64_t population;
@@ -31,7 +32,7 @@ struct dpf_training_job {
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
     /* what it takes */
     struct dpf_model_stream start; /* the network, and the weights if there are some */
-    struct dpf_dataset data;
+    struct dpf_dataset data, watched;
     struct dpf_dataset_need need;
     struct dpf_engine engine;
     struct dpf_optimiser optimiser;

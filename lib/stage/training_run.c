@@ -260,19 +260,22 @@ static void tell_epoch(const struct dpf_stage *s, const struct dpf_training_run 
                        const struct dpf_epoch_report *r)
 {
     const struct dpf_training *t = run->training;
-    char held[96] = "", clipped[48] = "", right[48], cost[48];
+    char held[96] = "", watched[96] = "", clipped[48] = "", right[48], cost[48];
     double left = (double)(t->plan.epochs - r->epoch) * (double)t->train_count /
                   fmax(r->examples_per_second, 1e-9);
     if (t->held_count)
         snprintf(held, sizeof held, "  validation %.4f %.2f %%", r->validation_loss,
                  100 * r->validation_accuracy);
+    if (t->watched)
+        snprintf(watched, sizeof watched, "  watched %.4f %.2f %%", r->watched_loss,
+                 100 * r->watched_accuracy);
     if (t->plan.rule != DPF_CLIP_NONE)
         snprintf(clipped, sizeof clipped, "  clipped %.0f %%", 100 * r->clipped);
     format_accuracy(t, r->accuracy, right, sizeof right);
     format_cost(s, run, cost, sizeof cost);
-    dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s%s  %.0f examples/s  %.0f s left",
+    dpf_notice("epoch %lld/%lld  loss %.4f%s%s%s%s%s  %.0f examples/s  %.0f s left",
                (long long)r->epoch, (long long)t->plan.epochs, r->loss, right, held,
-               clipped, cost, r->examples_per_second, left);
+               watched, clipped, cost, r->examples_per_second, left);
 }
 
 /* Within a long epoch: how far, and how long it will take. */

@@ -8,17 +8,33 @@
 #include "base/banned.h"
 
 static struct {
-    const char *field, *label;
+    const char *field, *label, *known;
+    double known_weight;
 } opt = {.field = "x", .label = "y"};
 
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("field", &opt.field, "NAME", "the messages (x)"),
     DPF_OPT_STRING("target", &opt.label, "NAME", "their labels, or codes of labels (y)"),
+    DPF_OPT_ENDPOINT("public", &opt.known, "STREAM",
+                     "public records with labels that count, too", 0),
+    DPF_OPT_REAL(
+        "public-weight", &opt.known_weight, "W", 1e-6, 1e6,
+        "how much they count, in units of the messages' noise (about 0.2 is good "
+        "where they are much like the private ones)"),
     DPF_OPT_END,
 };
 
 static struct dpf_report_form form;
 static struct dpf_report_stream reports;
+static struct dpf_known_records known;
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    return !opt.known == !(opt.known_weight > 0)
+               ? DPF_OK
+               : dpf_fail(e, DPF_USAGE, "'--public' and '--public-weight' go together");
+}
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
@@ -26,6 +42,10 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (status == DPF_OK)
         status = dpf_report_form_init(&form, reports.values, reports.outputs,
                                       reports.moments, e);
+    known.like = &reports;
+    known.stage = s;
+    if (status == DPF_OK && opt.known)
+        status = dpf_known_records_read(&known, opt.known, opt.field, opt.label, e);
     s->out_deferred = true;
     s->drops_others = true;
     return status == DPF_OK
@@ -48,9 +68,14 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     double noise[2];
     if (form.reports == 0)
         return dpf_fail(e, DPF_BAD_STREAM, "no message came");
+    enum dpf_status status = DPF_OK;
+    if (known.count)
+        status = dpf_report_form_add_known(&form, known.x, known.codes, known.count,
+                                           opt.known_weight, e);
     dpf_report_form_finish(&form, noise);
     struct dpf_batch b = {0};
-    enum dpf_status status = dpf_form_begin(s, &b, e);
+    if (status == DPF_OK)
+        status = dpf_form_begin(s, &b, e);
     if (status != DPF_OK)
         return status;
     memcpy(b.tensor[0].data, form.gram, b.tensor[0].bytes);
@@ -63,6 +88,7 @@ static void on_release(struct dpf_stage *s)
     (void)s;
     dpf_report_form_release(&form);
     dpf_report_stream_release(&reports);
+    dpf_known_records_release(&known);
 }
 
 static const struct dpf_stage_info info = {
@@ -77,6 +103,7 @@ static const struct dpf_stage_info info = {
         "train --solve quadratic | dpflow account",
     .kind = DPF_FILTER,
     .options = options,
+    .on_options = on_options,
     .on_open = on_open,
     .on_batch = on_batch,
     .on_close = on_close,

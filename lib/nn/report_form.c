@@ -30,8 +30,10 @@ void dpf_report_form_release(struct dpf_report_form *f)
     *f = (struct dpf_report_form){0};
 }
 
-enum dpf_status dpf_report_form_add(struct dpf_report_form *f, const float *x,
-                                    const float *code, size_t count, struct dpf_error *e)
+/* Add weight * x x' and weight * x code'. */
+static enum dpf_status add_weighted(struct dpf_report_form *f, const float *x,
+                                    const float *code, size_t count, double weight,
+                                    struct dpf_error *e)
 {
     size_t d = f->values, m = f->outputs;
     if (count == 0)
@@ -43,12 +45,29 @@ enum dpf_status dpf_report_form_add(struct dpf_report_form *f, const float *x,
         wide[i] = (double)x[i];
     for (size_t i = 0; i < count * m; i++)
         codes[i] = (double)code[i];
-    cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, (int)d, (int)count, 1, wide,
+    cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, (int)d, (int)count, weight, wide,
                 (int)d, 1, f->gram, (int)d);
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)d, (int)m, (int)count, 1,
-                wide, (int)d, codes, (int)m, 1, f->moment, (int)m);
-    f->reports += count;
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)d, (int)m, (int)count,
+                weight, wide, (int)d, codes, (int)m, 1, f->moment, (int)m);
     return DPF_OK;
+}
+
+enum dpf_status dpf_report_form_add(struct dpf_report_form *f, const float *x,
+                                    const float *code, size_t count, struct dpf_error *e)
+{
+    f->reports += count;
+    for (size_t i = 0; i < count * f->outputs; i++)
+        f->code_square += (double)code[i] * (double)code[i];
+    return add_weighted(f, x, code, count, 1, e);
+}
+
+enum dpf_status dpf_report_form_add_known(struct dpf_report_form *f, const float *x,
+                                          const float *code, size_t count, double weight,
+                                          struct dpf_error *e)
+{
+    double n = (double)f->reports, entries = n * (double)f->outputs;
+    double noise = f->code_square / entries / (f->cosine * f->cosine * (double)f->values);
+    return add_weighted(f, x, code, count, weight * noise * n / (double)count, e);
 }
 
 void dpf_report_form_finish(struct dpf_report_form *f, double noise[2])

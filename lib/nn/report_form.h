@@ -18,6 +18,7 @@ struct dpf_report_form {
     size_t values, outputs;
     double cosine, square; /* of the messages, as their ledger tells */
     uint64_t reports;
+    double code_square;    /* sum of the squares of all codes */
     double *gram, *moment; /* [values, values], [values, outputs] */
     double *room;
     size_t room_capacity;
@@ -31,6 +32,12 @@ void dpf_report_form_release(struct dpf_report_form *f);
 /* Messages [count, values] and codes [count, outputs]. */
 enum dpf_status dpf_report_form_add(struct dpf_report_form *f, const float *x,
                                     const float *code, size_t count, struct dpf_error *e);
+/* Public records [count, values] and their codes, all at once, after the messages. Their
+ * weight is in units of the messages' noise, its variance a message and entry of the
+ * moments: however much the messages tell, the same weight is about right. */
+enum dpf_status dpf_report_form_add_known(struct dpf_report_form *f, const float *x,
+                                          const float *code, size_t count, double weight,
+                                          struct dpf_error *e);
 /* Take the known part away; deviation of an off-diagonal entry of the gram matrix and of
  * an entry of the moments. */
 void dpf_report_form_finish(struct dpf_report_form *f, double noise[2]);

@@ -91,6 +91,7 @@ static void take_method(struct dpf_text *methods, const msgpack_object *entry,
         add_word(methods, text, size);
 }
 
+/* With `methods`: of the records alone. Without: of all that went into a model. */
 static void read_provenance(const struct dpf_values *provenance, struct sources *all,
                             struct dpf_text *methods)
 {
@@ -103,7 +104,7 @@ static void read_provenance(const struct dpf_values *provenance, struct sources 
             one.data.type != MSGPACK_OBJECT_MAP)
             break;
         const msgpack_object *stage = dpf_object_get(&one.data, "stage");
-        if (!stage)
+        if (!stage || (methods && dpf_object_get(&one.data, "model")))
             continue;
         if (dpf_object_is_string(stage, "load"))
             take_load(all, &one.data);

@@ -98,9 +98,37 @@ enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
     return status;
 }
 
+/* How the model was made, each entry marked: it is not how the records were. */
+static void adopt_provenance(struct dpf_values *to, const struct dpf_values *from)
+{
+    msgpack_unpacked one;
+    size_t at = 0;
+    msgpack_unpacked_init(&one);
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (msgpack_unpack_next(&one, (const char *)from->bytes.data, from->bytes.size,
+                                &at) != MSGPACK_UNPACK_SUCCESS ||
+            one.data.type != MSGPACK_OBJECT_MAP)
+            break;
+        bool marked = dpf_object_get(&one.data, "model") != NULL;
+        const msgpack_object_map *map = &one.data.via.map;
+        msgpack_packer p = dpf_values_packer(to);
+        msgpack_pack_map(&p, map->size + !marked);
+        for (uint32_t k = 0; k < map->size; k++) {
+            msgpack_pack_object(&p, map->ptr[k].key);
+            msgpack_pack_object(&p, map->ptr[k].val);
+        }
+        if (!marked) {
+            dpf_pack_string(&p, "model");
+            msgpack_pack_true(&p);
+        }
+        to->count++;
+    }
+    msgpack_unpacked_destroy(&one);
+}
+
 void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
-    dpf_values_append(&s->out.provenance, &model->provenance);
+    adopt_provenance(&s->out.provenance, &model->provenance);
     s->out.is_private = s->out.is_private || model->is_private;
     s->out.is_protected =
         !s->out.is_private && (s->out.is_protected || model->is_protected);

@@ -1,9 +1,12 @@
 #include "stage/report_stream.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "stage/model_stream.h"
+#include "stage/side_stream.h"
 #include "wire/decode.h"
 
 #include "base/banned.h"
@@ -59,27 +62,36 @@ static enum dpf_status find_moments(const struct dpf_values *events, double mome
                     : DPF_OK;
 }
 
-enum dpf_status dpf_report_stream_open(struct dpf_report_stream *r, struct dpf_stage *s,
-                                       const char *field, const char *label,
-                                       struct dpf_error *e)
+/* Where messages and labels stand in a header, and what they look like. */
+static enum dpf_status find_fields(struct dpf_report_stream *r, struct dpf_header *h,
+                                   const char *field, const char *label,
+                                   struct dpf_error *e)
 {
-    const struct dpf_field *x = dpf_header_field(&s->in, field);
-    const struct dpf_field *y = dpf_header_field(&s->in, label);
+    const struct dpf_field *x = dpf_header_field(h, field);
+    const struct dpf_field *y = dpf_header_field(h, label);
     if (!x || !y)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'",
                         x ? label : field);
     uint64_t elements = dpf_shape_elements(&y->shape);
-    *r = (struct dpf_report_stream){.x = (int)(x - s->in.fields),
-                                    .y = (int)(y - s->in.fields),
+    *r = (struct dpf_report_stream){.x = (int)(x - h->fields),
+                                    .y = (int)(y - h->fields),
                                     .values = dpf_shape_elements(&x->shape),
                                     .classes = y->classes > 0 && elements == 1};
     r->outputs = r->classes ? y->classes : elements;
     if (x->dtype != DPF_F32 || x->shape.rank != 1 || r->values < 2)
-        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds no messages", x->name);
+        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds no vectors of f32", x->name);
     if ((!r->classes && (y->dtype != DPF_F32 || y->shape.rank != 1)) || r->outputs < 1)
         return dpf_fail(e, DPF_BAD_STREAM,
                         "field '%s' holds neither labels nor codes of labels", y->name);
-    return find_moments(&s->in.events, r->moments, e);
+    return DPF_OK;
+}
+
+enum dpf_status dpf_report_stream_open(struct dpf_report_stream *r, struct dpf_stage *s,
+                                       const char *field, const char *label,
+                                       struct dpf_error *e)
+{
+    enum dpf_status status = find_fields(r, &s->in, field, label, e);
+    return status == DPF_OK ? find_moments(&s->in.events, r->moments, e) : status;
 }
 
 enum dpf_status dpf_report_stream_take(struct dpf_report_stream *r, struct dpf_batch *b,
@@ -105,4 +117,75 @@ void dpf_report_stream_release(struct dpf_report_stream *r)
 {
     free(r->codes);
     r->codes = NULL;
+}
+
+/* ------------------------------------------------------------------- known records */
+
+struct known_reading {
+    struct dpf_known_records *records;
+    const char *field, *label;
+};
+
+static enum dpf_status begin_known(void *context, struct dpf_header *h,
+                                   struct dpf_error *e)
+{
+    struct known_reading *k = context;
+    const struct dpf_report_stream *like = k->records->like;
+    if (h->is_private || h->is_protected)
+        return dpf_fail(e, DPF_PRIVACY, "records beside the messages have to be public");
+    enum dpf_status status = find_fields(&k->records->own, h, k->field, k->label, e);
+    if (status == DPF_OK &&
+        (k->records->own.values != like->values || !k->records->own.classes ||
+         k->records->own.outputs != like->outputs))
+        status = dpf_fail(e, DPF_BAD_STREAM,
+                          "the public records are not like the messages: %zu values and "
+                          "%zu classes against %zu and %zu",
+                          k->records->own.values, k->records->own.outputs, like->values,
+                          like->outputs);
+    if (status == DPF_OK)
+        dpf_stage_adopt_model(k->records->stage, h);
+    return status;
+}
+
+static enum dpf_status add_known(void *context, struct dpf_header *h, struct dpf_batch *b,
+                                 struct dpf_error *e)
+{
+    struct dpf_known_records *k = ((struct known_reading *)context)->records;
+    size_t d = k->own.values, m = k->own.outputs, rows = b->rows;
+    (void)h;
+    enum dpf_status status = dpf_report_stream_take(&k->own, b, e);
+    if (status != DPF_OK)
+        return status;
+    if (!dpf_grow(&k->x, &k->x_capacity, (k->count + rows) * d, sizeof *k->x) ||
+        !dpf_grow(&k->codes, &k->codes_capacity, (k->count + rows) * m, sizeof *k->codes))
+        return dpf_fail_memory(e);
+    const float *from = b->tensor[k->own.x].data;
+    float *to = k->x + k->count * d;
+    for (size_t i = 0; i < rows; i++, from += d, to += d) {
+        double norm = 0;
+        for (size_t j = 0; j < d; j++)
+            norm += (double)from[j] * (double)from[j];
+        for (size_t j = 0; j < d; j++)
+            to[j] = norm > 0 ? (float)((double)from[j] / sqrt(norm)) : 0;
+    }
+    memcpy(k->codes + k->count * m, k->own.codes, rows * m * sizeof *k->codes);
+    k->count += rows;
+    return DPF_OK;
+}
+
+enum dpf_status dpf_known_records_read(struct dpf_known_records *k, const char *endpoint,
+                                       const char *field, const char *label,
+                                       struct dpf_error *e)
+{
+    struct known_reading reading = {k, field, label};
+    const struct dpf_side_stream side = {&reading, begin_known, add_known};
+    return dpf_side_stream_read(endpoint, &side, e);
+}
+
+void dpf_known_records_release(struct dpf_known_records *k)
+{
+    dpf_report_stream_release(&k->own);
+    free(k->x);
+    free(k->codes);
+    *k = (struct dpf_known_records){0};
 }

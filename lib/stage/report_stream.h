@@ -22,6 +22,20 @@ enum dpf_status dpf_report_stream_open(struct dpf_report_stream *r, struct dpf_s
 /* Fill r->codes from a batch; its x becomes f32. */
 enum dpf_status dpf_report_stream_take(struct dpf_report_stream *r, struct dpf_batch *b,
                                        struct dpf_error *e);
+/* Public, labelled records as directions of length 1 with their codes, all in memory. */
+struct dpf_known_records {
+    const struct dpf_report_stream *like; /* borrowed: what they have to fit to */
+    struct dpf_stage *stage;              /* borrowed: takes over their provenance */
+    float *x, *codes;
+    size_t count, x_capacity, codes_capacity;
+    struct dpf_report_stream own;
+};
+/* DPF_PRIVACY unless they are public. Fields have the names of the messages'. */
+enum dpf_status dpf_known_records_read(struct dpf_known_records *k, const char *endpoint,
+                                       const char *field, const char *label,
+                                       struct dpf_error *e);
+void dpf_known_records_release(struct dpf_known_records *k);
+
 void dpf_report_stream_release(struct dpf_report_stream *r);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "nn/initialise.h"
 #include "random/seeded.h"
+#include "stage/side_stream.h"
 #include "stage/training_privacy.h"
 
 #include "base/banned.h"
@@ -168,25 +169,24 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
 }
 
 /* Records that are only looked at. */
+static enum dpf_status begin_watched(void *context, struct dpf_header *h,
+                                     struct dpf_error *e)
+{
+    struct dpf_training_job *j = context;
+    return dpf_dataset_init(&j->watched, h, &j->need, e);
+}
+
+static enum dpf_status add_watched(void *context, struct dpf_header *h,
+                                   struct dpf_batch *b, struct dpf_error *e)
+{
+    struct dpf_training_job *j = context;
+    return dpf_dataset_add(&j->watched, h, b, &j->need, e);
+}
+
 static enum dpf_status read_watched(struct dpf_training_job *j, struct dpf_error *e)
 {
-    struct dpf_endpoint_options options = dpf_stage_endpoint_options();
-    struct dpf_channel *channel = NULL;
-    struct dpf_stream_reader r = {0};
-    enum dpf_item item = DPF_ITEM_BATCH;
-    enum dpf_status status = dpf_channel_open(j->watch, DPF_READ, &options, &channel, e);
-    if (status == DPF_OK)
-        status = dpf_stream_reader_open(&r, channel, e);
-    if (status != DPF_OK)
-        return status;
-    status = dpf_dataset_init(&j->watched, &r.header, &j->need, e);
-    while (status == DPF_OK && item != DPF_ITEM_END) {
-        status = dpf_stream_reader_next(&r, &item, e);
-        if (status == DPF_OK && item == DPF_ITEM_BATCH)
-            status = dpf_dataset_add(&j->watched, &r.header, &r.batch, &j->need, e);
-    }
-    dpf_stream_reader_release(&r);
-    return status;
+    const struct dpf_side_stream side = {j, begin_watched, add_watched};
+    return dpf_side_stream_read(j->watch, &side, e);
 }
 
 /* The weights to start from: the model's, a file's, or drawn. */

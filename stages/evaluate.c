@@ -1,9 +1,11 @@
 /* evaluate: how good a model is on records and their targets. */
 #include <string.h>
 
+#include "account/ledger.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "nn/evaluation.h"
+#include "nn/expected_bits.h"
 #include "stage/lineage.h"
 #include "stage/training_job.h"
 
@@ -12,6 +14,7 @@
 static struct {
     const char *model, *x, *y, *loss, *backend, *json, *table;
     int64_t threads;
+    bool expected;
 } opt = {.x = "x", .y = "y", .loss = "cross-entropy", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
@@ -22,6 +25,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_CHOICE("loss", &opt.loss, dpf_loss_words, "NAME",
                    "the loss that is reported (cross-entropy); voxel and dice also give "
                    "Dice coefficients"),
+    DPF_OPT_FLAG("expected", &opt.expected,
+                 "the bits are not randomised, those it was trained on were: average "
+                 "over that, by the rates in the model's ledger"),
     DPF_OPT_OUTFILE("json", &opt.json, "FILE", "write all figures as JSON"),
     DPF_OPT_OUTFILE("table", &opt.table, "FILE", "write them as a table"),
     DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
@@ -37,9 +43,26 @@ static struct dpf_dataset_need need;
 static struct dpf_engine engine;
 static struct dpf_evaluation evaluation;
 
+/* Clean bits for a network that knows randomised ones. */
+static enum dpf_status expect_bits(struct dpf_error *e)
+{
+    static const char *const methods[] = {"rr", "moue", "uer", NULL};
+    double rates[4];
+    enum dpf_found found =
+        dpf_ledger_find(&source.header.events, methods, "probabilities", rates, 4);
+    if (found != DPF_FOUND)
+        return dpf_fail(e, DPF_USAGE,
+                        "the model's ledger %s: '--expected' is for models of "
+                        "bits that 'randomize' drew anew",
+                        found ? "tells several rates" : "tells no rates of bits");
+    return dpf_expect_bits(&source.model, rates, source.parameters, e);
+}
+
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     enum dpf_status status = dpf_model_stream_read(&source, opt.model, NULL, NULL, e);
+    if (status == DPF_OK && opt.expected)
+        status = expect_bits(e);
     if (status != DPF_OK)
         return status;
     need = (struct dpf_dataset_need){

@@ -180,7 +180,7 @@ static const struct dpf_stage_info info = {
         "Architectures: abadi-mnist, adlm-mnist, adlm-cifar, cnm-mnist, cnm-cifar, "
         "latent-fc,\n"
         "plain-mnist, plain-cifar, unet3d, tiny, dpsgd-mnist, dpsgd-digits, "
-        "dpsgd-cifar,\noriented-mnist.\n\n"
+        "dpsgd-cifar,\noriented-mnist, latent-fc256, embed-mnist.\n\n"
         "The same --insecure-seed, --threads and --microbatch give the same bits, also "
         "when a\n"
         "run was killed and goes on from its --checkpoint. Loss and accuracy that are\n"

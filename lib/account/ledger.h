@@ -46,6 +46,17 @@ struct dpf_mechanism_event {
 void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
                               const struct dpf_mechanism_event *m);
 
+/* Numbers of a mechanism that are public ("probabilities", "moments"), from the events of
+ * these methods (ended by NULL), in the branches of merged streams, too. */
+enum dpf_found {
+    DPF_NOT_FOUND,
+    DPF_FOUND,
+    DPF_FOUND_DIFFERENT, /* several, and they do not agree */
+};
+enum dpf_found dpf_ledger_find(const struct dpf_values *events,
+                               const char *const *methods, const char *key,
+                               double *numbers, size_t count);
+
 /* ------------------------------------------------------------------------ the account */
 
 struct dpf_account_request {

@@ -4,62 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/ledger.h"
 #include "base/memory.h"
 #include "stage/model_stream.h"
 #include "stage/side_stream.h"
-#include "wire/decode.h"
 
 #include "base/banned.h"
-
-/* The means of every mechanism that tells some, in the branches of merged streams, too.
- */
-struct search {
-    double moments[2];
-    bool found, differ;
-};
-
-static void look_at(const msgpack_object *event, struct search *s, int depth)
-{
-    const msgpack_object *told = dpf_object_get(event, "moments");
-    const msgpack_object *branches = dpf_object_get(event, "branches");
-    double own[2];
-    if (told && told->type == MSGPACK_OBJECT_ARRAY && told->via.array.size == 2 &&
-        dpf_object_real(&told->via.array.ptr[0], &own[0]) &&
-        dpf_object_real(&told->via.array.ptr[1], &own[1])) {
-        s->differ = s->differ || (s->found && memcmp(s->moments, own, sizeof own) != 0);
-        memcpy(s->moments, own, sizeof own);
-        s->found = true;
-    }
-    if (!branches || branches->type != MSGPACK_OBJECT_ARRAY || depth > 16)
-        return;
-    for (uint32_t i = 0; i < branches->via.array.size; i++) {
-        const msgpack_object *b = &branches->via.array.ptr[i];
-        for (uint32_t k = 0; b->type == MSGPACK_OBJECT_ARRAY && k < b->via.array.size;
-             k++)
-            look_at(&b->via.array.ptr[k], s, depth + 1);
-    }
-}
 
 static enum dpf_status find_moments(const struct dpf_values *events, double moments[2],
                                     struct dpf_error *e)
 {
-    msgpack_unpacked one;
-    struct search s = {.found = false};
-    size_t at = 0;
-    msgpack_unpacked_init(&one);
-    for (uint32_t i = 0; i < events->count; i++)
-        if (msgpack_unpack_next(&one, (const char *)events->bytes.data,
-                                events->bytes.size, &at) == MSGPACK_UNPACK_SUCCESS)
-            look_at(&one.data, &s, 0);
-    msgpack_unpacked_destroy(&one);
-    memcpy(moments, s.moments, sizeof s.moments);
-    if (!s.found)
+    static const char *const methods[] = {"privunit", NULL};
+    switch (dpf_ledger_find(events, methods, "moments", moments, 2)) {
+    case DPF_FOUND:
+        return DPF_OK;
+    case DPF_NOT_FOUND:
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the ledger names no messages: 'randomize --method privunit' "
                         "makes them of private records");
-    return s.differ ? dpf_fail(e, DPF_BAD_STREAM,
-                               "the stream holds messages of different settings")
-                    : DPF_OK;
+    default:
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the stream holds messages of different settings");
+    }
 }
 
 /* Where messages and labels stand in a header, and what they look like. */

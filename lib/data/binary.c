@@ -42,22 +42,40 @@ static inline __attribute__((always_inline)) uint16_t reversed(uint16_t v)
     return (uint16_t)(v >> 8 | v << 8);
 }
 
-/* A value's bits, the first one lowest: sign, then the magnitude from its top on. */
+/* A value's bits, the first one lowest: sign, then the magnitude from its top on.
+ * Positive floats are ordered like their bits: comparisons of whole numbers are all it
+ * takes, which vector units do side by side. */
 static inline __attribute__((always_inline)) uint64_t
 encode_block(const struct dpf_binary *b, const float *x, uint16_t code[BLOCK])
 {
-    const int magnitude = b->whole + b->fraction;
-    const float scale = ldexpf(1, b->fraction), end = ldexpf(1, magnitude);
+    enum { INFINITE = 0x7f800000 };
+    const int magnitude = b->whole + b->fraction, shift = 15 - magnitude;
+    const float scale = ldexpf(1, b->fraction);
+    const float end = ldexpf(1, magnitude), last = end - 1;
+    int32_t end_bits, last_bits, size_bits[BLOCK], negative[BLOCK], cut[BLOCK];
+    float size[BLOCK];
     uint32_t misfits = 0;
+    memcpy(&end_bits, &end, sizeof end);
+    memcpy(&last_bits, &last, sizeof last);
+    for (int i = 0; i < BLOCK; i++)
+        size[i] = fabsf(x[i]) * scale; /* a power of two: exact, or too large anyway */
+    memcpy(size_bits, size, sizeof size);
     for (int i = 0; i < BLOCK; i++) {
-        float size = fabsf(x[i]) * scale; /* a power of two: exact, or too large anyway */
-        int fits = size < end;            /* false for what is no number */
-        int number = size == size;
-        int32_t cut = (int32_t)(fits ? size : number ? end - 1 : 0);
-        uint16_t bits = (uint16_t)(reversed((uint16_t)cut) >> (15 - magnitude));
-        code[i] = (uint16_t)((bits & ~1u) | (x[i] < 0));
-        misfits += !fits;
+        int32_t own = size_bits[i];
+        int32_t full = own > INFINITE ? 0 : last_bits; /* what is no number becomes 0 */
+        size_bits[i] = own < end_bits ? own : full;
+        misfits += own >= end_bits;
     }
+    memcpy(size, size_bits, sizeof size);
+    memcpy(negative, x, sizeof negative);
+    for (int i = 0; i < BLOCK; i++) {
+        int32_t bits = negative[i]; /* below 0: the sign, but neither -0 nor no number */
+        negative[i] =
+            bits < 0 && (bits & 0x7fffffff) != 0 && (bits & 0x7fffffff) <= INFINITE;
+        cut[i] = (int32_t)size[i];
+    }
+    for (int i = 0; i < BLOCK; i++)
+        code[i] = (uint16_t)(reversed((uint16_t)cut[i]) >> shift | negative[i]);
     return misfits;
 }
 
@@ -113,6 +131,12 @@ encode_all(const struct dpf_binary *b, const float *x, size_t count, uint8_t *bi
 }
 
 #if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512vl"))) static uint64_t
+encode_avx512(const struct dpf_binary *b, const float *x, size_t count, uint8_t *bits)
+{
+    return encode_all(b, x, count, bits);
+}
+
 __attribute__((target("avx2"))) static uint64_t
 encode_avx2(const struct dpf_binary *b, const float *x, size_t count, uint8_t *bits)
 {
@@ -125,6 +149,8 @@ uint64_t dpf_binary_encode(const struct dpf_binary *b, const float *x, size_t co
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return encode_avx512(b, x, count, bits);
     if (__builtin_cpu_supports("avx2"))
         return encode_avx2(b, x, count, bits);
 #endif

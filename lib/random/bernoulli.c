@@ -141,48 +141,64 @@ static bool below(const struct dpf_bernoulli_choice *c, struct dpf_random *r, in
     return drawn < digits;
 }
 
+/* The first digits of GROUP words. What is decided becomes the words; `left` has the
+ * lanes that are not, and `was` what the words were. */
 static inline __attribute__((always_inline)) void
-choose_group(const struct dpf_bernoulli_choice *c, struct dpf_random *r,
-             uint64_t words[GROUP])
+choose_group(const struct dpf_bernoulli_choice *c, struct dpf_random *r, uint64_t *words,
+             uint64_t *left, uint64_t *was)
 {
-    uint64_t undecided[GROUP], result[GROUP], drawn[DPF_BERNOULLI_DIGITS][GROUP];
-    uint64_t left = 0;
-    memcpy(drawn, dpf_random_take(r, sizeof drawn), sizeof drawn);
+    enum { BYTES = GROUP * sizeof(uint64_t) };
+    const unsigned char *taken = dpf_random_take(r, DPF_BERNOULLI_DIGITS * BYTES);
+    uint64_t bits[GROUP], undecided[GROUP], result[GROUP], drawn[GROUP];
+    memcpy(bits, words, BYTES);
     for (int i = 0; i < GROUP; i++) {
-        undecided[i] = c->open[0] ^ (words[i] & (c->open[0] ^ c->open[1]));
-        result[i] = c->sure[0] ^ (words[i] & (c->sure[0] ^ c->sure[1]));
+        undecided[i] = c->open[0] ^ (bits[i] & (c->open[0] ^ c->open[1]));
+        result[i] = c->sure[0] ^ (bits[i] & (c->sure[0] ^ c->sure[1]));
     }
-    for (int k = 0; k < DPF_BERNOULLI_DIGITS; k++)
+    for (int k = 0; k < DPF_BERNOULLI_DIGITS; k++) {
+        const uint64_t zero = c->digit[k][0], flip = c->digit[k][0] ^ c->digit[k][1];
+        memcpy(drawn, taken + k * BYTES, BYTES);
         for (int i = 0; i < GROUP; i++) {
-            uint64_t flip = c->digit[k][0] ^ c->digit[k][1];
-            uint64_t digit = c->digit[k][0] ^ (words[i] & flip);
-            result[i] |= undecided[i] & ~drawn[k][i] & digit;
-            undecided[i] &= ~(drawn[k][i] ^ digit);
+            uint64_t digit = zero ^ (bits[i] & flip);
+            result[i] |= undecided[i] & ~drawn[i] & digit;
+            undecided[i] &= ~(drawn[i] ^ digit);
         }
-    for (int i = 0; i < GROUP; i++)
-        left |= undecided[i];
-    for (int i = 0; left && i < GROUP; i++)
-        for (uint64_t open = undecided[i]; open; open &= open - 1) {
+    }
+    memcpy(was, bits, BYTES);
+    memcpy(left, undecided, BYTES);
+    memcpy(words, result, BYTES);
+}
+
+/* A block at a time: all first digits without a branch, then the lanes that are left. */
+enum { BLOCK = 64 * GROUP };
+
+static inline __attribute__((always_inline)) void
+choose_block(const struct dpf_bernoulli_choice *c, struct dpf_random *r, uint64_t *words,
+             size_t count)
+{
+    uint64_t left[BLOCK], was[BLOCK], rest[GROUP] = {0};
+    size_t done = 0;
+    for (; done + GROUP <= count; done += GROUP)
+        choose_group(c, r, words + done, left + done, was + done);
+    if (done < count) {
+        memcpy(rest, words + done, (count - done) * sizeof *words);
+        choose_group(c, r, rest, left + done, was + done);
+        memcpy(words + done, rest, (count - done) * sizeof *words);
+    }
+    for (size_t i = 0; i < count; i++)
+        for (uint64_t open = left[i]; open; open &= open - 1) {
             int lane = __builtin_ctzll(open);
-            if (below(c, r, lane & 1, (int)(words[i] >> lane & 1)))
-                result[i] |= (uint64_t)1 << lane;
+            if (below(c, r, lane & 1, (int)(was[i] >> lane & 1)))
+                words[i] |= (uint64_t)1 << lane;
         }
-    memcpy(words, result, sizeof result);
 }
 
 static inline __attribute__((always_inline)) void
 choose_groups(const struct dpf_bernoulli_choice *c, struct dpf_random *r, uint64_t *words,
               size_t count)
 {
-    size_t done = 0;
-    for (; done + GROUP <= count; done += GROUP)
-        choose_group(c, r, words + done);
-    if (done < count) {
-        uint64_t rest[GROUP] = {0};
-        memcpy(rest, words + done, (count - done) * sizeof *words);
-        choose_group(c, r, rest);
-        memcpy(words + done, rest, (count - done) * sizeof *words);
-    }
+    for (size_t done = 0; done < count; done += BLOCK)
+        choose_block(c, r, words + done, count - done < BLOCK ? count - done : BLOCK);
 }
 
 #if defined(__x86_64__)

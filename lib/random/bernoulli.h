@@ -18,7 +18,7 @@ bool dpf_bernoulli(struct dpf_random *r, double p);
  * place is even or odd: p[place % 2][bit]. One comparison with U serves all four rates,
  * since the digits of p may differ from lane to lane: all lanes compare their first
  * digits together, and the few that are still undecided go on one by one. */
-enum { DPF_BERNOULLI_DIGITS = 8 };
+enum { DPF_BERNOULLI_DIGITS = 7 };
 struct dpf_bernoulli_choice {
     double p[2][2];
     uint64_t sure[2];                        /* [bit]: lanes whose p is 1 */

@@ -31,6 +31,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING(
         "sweep", &job.sweep, "sigma|q|steps=LO:HI:N",
         "N values from LO to HI, evenly in logarithms, for the first mechanism"),
+    DPF_OPT_INT("shuffled", &job.shuffled, "N", 2, 9e15,
+                "local mechanisms: also what they cost if a trusted shuffler mixed N "
+                "messages"),
     DPF_OPT_STRING("budget", &job.budget, "E,D",
                    "exit with status 4 if the proven cost is above (E, D)"),
     DPF_OPT_FLAG("json", &job.json, "JSON instead of a table"),

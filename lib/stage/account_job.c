@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/shuffle.h"
 #include "base/memory.h"
 #include "base/number.h"
 
@@ -134,6 +135,11 @@ static enum dpf_status check_together(const struct dpf_account_job *j,
         return dpf_fail(e, DPF_USAGE, "'--solve' and '--sweep' need one method");
     if ((j->solve || j->sweep) && j->relation)
         return dpf_fail(e, DPF_USAGE, "'--relation' does not go with --solve or --sweep");
+    if (j->shuffled &&
+        (j->solve || j->sweep || j->epsilon >= 0 || !(j->delta > 0) || j->budget))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--shuffled' needs a '--delta' above 0, and does not go with "
+                        "--solve, --sweep, --epsilon or --budget");
     if (direct && j->delta < 0 && j->epsilon < 0 && !j->budget &&
         (j->gaussian.count || j->sweep))
         return dpf_fail(e, DPF_USAGE, "give --delta");
@@ -275,6 +281,45 @@ static enum dpf_status check_budget(const struct dpf_account_job *j,
     return status;
 }
 
+/* What is left of the local epsilon for whoever sees only shuffled messages. */
+static enum dpf_status add_shuffled(const struct dpf_account_job *j,
+                                    const struct dpf_stage *s, struct dpf_text *out,
+                                    struct dpf_error *e)
+{
+    struct dpf_account_job pure = *j;
+    struct dpf_account a;
+    pure.delta = 0; /* the theorem takes a local epsilon without delta */
+    enum dpf_status status = make_account(&pure, s, DPF_METHOD_BASIC, &a, e);
+    if (status != DPF_OK)
+        return status;
+    bool local = a.relation == DPF_LOCAL || dpf_account_job_is_direct(j);
+    double epsilon =
+        local && isfinite(a.proven.epsilon)
+            ? dpf_shuffled_epsilon(a.proven.epsilon, (uint64_t)j->shuffled, j->delta)
+            : INFINITY;
+    dpf_account_release(&a);
+    if (!isfinite(epsilon))
+        return dpf_fail(e, DPF_PRIVACY,
+                        "'--shuffled' is for mechanisms with a finite local epsilon");
+    if (j->json) {
+        out->size -= 1; /* the closing brace: more follows */
+        dpf_text_addf(out, ",\"shuffled\":{\"epsilon\":");
+        dpf_text_add_real(out, epsilon);
+        dpf_text_add(out, ",\"delta\":");
+        dpf_text_add_real(out, j->delta);
+        dpf_text_addf(out, ",\"messages\":%lld,\"relation\":\"replace-one\"}}",
+                      (long long)j->shuffled);
+        return DPF_OK;
+    }
+    dpf_text_add(out, "shuffled   epsilon ");
+    dpf_text_add_epsilon(out, epsilon);
+    dpf_text_addf(out,
+                  "  delta %g  replace-one, if a trusted shuffler hid the order of %lld "
+                  "messages (Feldman et al. 2021)\n",
+                  j->delta, (long long)j->shuffled);
+    return DPF_OK;
+}
+
 static enum dpf_status answer_account(const struct dpf_account_job *j,
                                       const struct dpf_stage *s, struct dpf_text *out,
                                       enum dpf_status *budget, struct dpf_error *e)
@@ -290,6 +335,8 @@ static enum dpf_status answer_account(const struct dpf_account_job *j,
     } else {
         dpf_account_table(&a, out);
     }
+    if (j->shuffled && !all)
+        status = add_shuffled(j, s, out, e);
     if (all)
         dpf_text_add(out, j->json ? ",\"methods\":[" : "");
     if (all)

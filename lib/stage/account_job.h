@@ -13,6 +13,7 @@ struct dpf_account_job {
     struct dpf_list gaussian, laplace, response, pure;
     const char *method, *relation, *solve, *sweep, *budget;
     double delta, epsilon; /* below 0: not given */
+    int64_t shuffled;      /* messages that a trusted shuffler mixed; 0: none did */
     bool json;
     /* what it takes */
     struct dpf_spending *list;

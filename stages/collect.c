@@ -30,6 +30,9 @@ static const struct dpf_option options[] = {
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     job.endpoint = s->arguments[0];
+    if (!dpf_endpoint_has_scheme(job.endpoint))
+        return dpf_fail(e, DPF_USAGE, "'%s' is no endpoint: tcp://HOST:PORT",
+                        job.endpoint);
     enum dpf_status status = dpf_collect_job_gather(&job, s, e);
     return status == DPF_OK ? dpf_collect_job_header(&job, s, e) : status;
 }

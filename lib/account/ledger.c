@@ -194,8 +194,11 @@ static struct dpf_reading *begin_reading(struct dpf_account *a, struct dpf_error
         return NULL;
     }
     r->account = a;
-    r->path_count = 1;
-    return r;
+    if (dpf_reading_begin(r))
+        return r;
+    free(r);
+    dpf_fail_memory(e);
+    return NULL;
 }
 
 static enum dpf_status account_for(struct dpf_reading *take_r, enum dpf_status status,
@@ -260,4 +263,30 @@ void dpf_account_release(struct dpf_account *a)
     dpf_text_release(&a->why);
     dpf_text_release(&a->assumes);
     *a = (struct dpf_account){0};
+}
+
+enum dpf_status dpf_account_check_release(const struct dpf_header *h, double budget,
+                                          struct dpf_error *e)
+{
+    const struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
+    struct dpf_account a;
+    if (h->is_private)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "the stream holds private records: they leave their owner only "
+                        "after 'randomize' or 'perturb'");
+    if (!h->is_protected)
+        return DPF_OK;
+    enum dpf_status status = dpf_account_ledger(&a, h, &request, e);
+    if (status != DPF_OK)
+        return status;
+    if (!isfinite(a.proven.epsilon))
+        status =
+            dpf_fail(e, DPF_PRIVACY, "no finite epsilon is proven for the stream: %s",
+                     dpf_text_get(&a.why));
+    else if (budget > 0 && a.proven.epsilon > budget)
+        status = dpf_fail(e, DPF_PRIVACY,
+                          "the proven epsilon %.4f is above the owner's budget of %g",
+                          a.proven.epsilon, budget);
+    dpf_account_release(&a);
+    return status;
 }

@@ -90,6 +90,13 @@ enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spendin
                                  struct dpf_error *e);
 void dpf_account_release(struct dpf_account *a);
 
+/* May a stream with this header leave its owner? It has to be public, or to have come out
+ * of mechanisms with a finite proven epsilon, at most `budget` (0: any). Else
+ * DPF_PRIVACY.
+ */
+enum dpf_status dpf_account_check_release(const struct dpf_header *h, double budget,
+                                          struct dpf_error *e);
+
 /* For people, and {"epsilon", "delta", "method", "relation", "claimed": {...}, "proven":
  * {...}, "events": [...]}; events may be NULL. The table's numbers are rounded up. */
 void dpf_account_table(const struct dpf_account *a, struct dpf_text *out);

@@ -25,10 +25,30 @@ struct context {
     bool needs_add_remove, needs_replace_one; /* else nothing is promised */
 };
 
+static bool add_path(struct dpf_reading *r, const struct dpf_ledger_path *take)
+{
+    if (!dpf_grow(&r->paths, &r->path_capacity, r->path_count + 1, sizeof *r->paths)) {
+        free(take->entries);
+        r->memory_failed = true;
+        return false;
+    }
+    r->paths[r->path_count++] = *take;
+    return true;
+}
+
+bool dpf_reading_begin(struct dpf_reading *r)
+{
+    const struct dpf_ledger_path empty = {0};
+    return add_path(r, &empty);
+}
+
 void dpf_reading_release(struct dpf_reading *r)
 {
     for (size_t i = 0; i < r->path_count; i++)
         free(r->paths[i].entries);
+    free(r->paths);
+    r->paths = NULL;
+    r->path_count = r->path_capacity = 0;
 }
 
 void dpf_reading_add(struct dpf_reading *r, struct dpf_ledger_path *p,
@@ -132,11 +152,13 @@ static enum dpf_status read_mechanism(const msgpack_object *o, struct dpf_readin
                         dpf_relation_words[relation]);
     entry.relation = (enum dpf_relation)relation;
     read_claim(o, r, &entry);
-    if ((c->needs_add_remove && relation == DPF_REPLACE_ONE) ||
+    /* that a record is there at all must not tell of it, locally either */
+    if ((c->needs_add_remove && relation != DPF_ADD_REMOVE) ||
         (c->needs_replace_one && relation == DPF_ADD_REMOVE)) {
         static const char why[] =
             "records were selected in a way that is not stable under the relation of a "
-            "mechanism (by position under add-remove, by content under replace-one)";
+            "mechanism (by position under add-remove, by content under replace-one or "
+            "local)";
         dpf_reading_unbounded(r, why, sizeof why - 1);
     }
     r->account->mechanisms++;
@@ -215,16 +237,18 @@ static bool are_disjoint(const msgpack_object *merge, const msgpack_object *bran
     return true;
 }
 
-static bool copy_path(struct dpf_ledger_path *to, const struct dpf_ledger_path *from)
+static void copy_path(struct dpf_reading *to, const struct dpf_ledger_path *from)
 {
-    *to = (struct dpf_ledger_path){0};
-    if (from->count == 0)
-        return true;
-    if (!dpf_grow(&to->entries, &to->capacity, from->count, sizeof *to->entries))
-        return false;
-    memcpy(to->entries, from->entries, from->count * sizeof *to->entries);
-    to->count = from->count;
-    return true;
+    struct dpf_ledger_path copy = {0};
+    if (from->count &&
+        !dpf_grow(&copy.entries, &copy.capacity, from->count, sizeof *copy.entries)) {
+        to->memory_failed = true;
+        return;
+    }
+    if (from->count)
+        memcpy(copy.entries, from->entries, from->count * sizeof *copy.entries);
+    copy.count = from->count;
+    add_path(to, &copy);
 }
 
 /* What one branch has done, added to what the others did: a record is in one of them, or
@@ -274,7 +298,7 @@ static bool keep_path(struct dpf_reading *r, struct dpf_ledger_path *take)
         free(take->entries);
         return false;
     }
-    r->paths[r->path_count++] = *take;
+    add_path(r, take);
     return true;
 }
 
@@ -294,16 +318,14 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
         struct dpf_reading one = {.account = r->account};
         struct context own = *c;
         for (size_t i = 0; i < r->path_count; i++)
-            if (copy_path(&one.paths[i], &r->paths[i]))
-                one.path_count++;
-            else
-                after.memory_failed = true;
+            copy_path(&one, &r->paths[i]);
         status = read_events(&branches->via.array.ptr[b], &one, &own, depth + 1, e);
         join_context(&all, &own, true);
         after.unbounded = after.unbounded || one.unbounded;
         after.memory_failed = after.memory_failed || one.memory_failed;
         for (size_t i = 0; i < one.path_count; i++)
             *fits = keep_path(&after, &one.paths[i]) && *fits;
+        free(one.paths); /* its paths are the other's now, or gone */
     }
     if (!*fits) {
         dpf_reading_release(&after);
@@ -327,8 +349,9 @@ static enum dpf_status read_merge(const msgpack_object *o, struct dpf_reading *r
         return malformed("merge", e);
     bool by_owner =
         distinct && distinct->type == MSGPACK_OBJECT_BOOLEAN && distinct->via.boolean;
-    bool disjoint = by_owner || (branches->via.array.size <= DPF_MAX_PATHS &&
-                                 are_disjoint(o, branches));
+    enum { MOST_PARTS = 256 }; /* they are compared two by two */
+    bool disjoint =
+        by_owner || (branches->via.array.size <= MOST_PARTS && are_disjoint(o, branches));
     enum dpf_status status = DPF_OK;
     if (disjoint) {
         bool fits;

@@ -7,7 +7,7 @@
 
 #include "account/ledger.h"
 
-enum { DPF_MAX_PATHS = 64 };
+enum { DPF_MAX_PATHS = 4096 };
 
 /* One mechanism as it reaches the records of the source. */
 struct dpf_ledger_entry {
@@ -23,13 +23,15 @@ struct dpf_ledger_path {
 };
 
 struct dpf_reading {
-    struct dpf_ledger_path paths[DPF_MAX_PATHS];
-    size_t path_count;
+    struct dpf_ledger_path *paths;
+    size_t path_count, path_capacity;
     struct dpf_account *account; /* borrowed: counts and sentences go there */
     bool unbounded, memory_failed;
 };
 
-/* Read a header's events into r, which has one empty path. What is unknown or malformed
+/* One empty path; false when out of memory. */
+bool dpf_reading_begin(struct dpf_reading *r);
+/* Read a header's events into r, which was begun. What is unknown or malformed
  * is DPF_PRIVACY. */
 enum dpf_status dpf_reading_take(struct dpf_reading *r, const struct dpf_values *events,
                                  struct dpf_error *e);

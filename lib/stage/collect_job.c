@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "account/ledger.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -76,9 +77,8 @@ static enum dpf_status check_stream(struct dpf_collect_job *j, const char *path,
         status = dpf_stream_reader_open(&r, channel, e);
     if (status != DPF_OK)
         return status;
-    if (r.header.is_private)
-        status = dpf_fail(e, DPF_PRIVACY, "the stream holds private records");
-    else if (j->has_like)
+    status = dpf_account_check_release(&r.header, 0, e);
+    if (status == DPF_OK && j->has_like)
         status = dpf_header_same_fields(&j->like, &r.header, e);
     while (status == DPF_OK && item != DPF_ITEM_END)
         status = dpf_stream_reader_next(&r, &item, e);
@@ -112,6 +112,36 @@ static enum dpf_status begin(struct dpf_collect_owner *o, struct dpf_error *e)
     return o->fd >= 0 ? DPF_OK : dpf_fail_errno(e, "cannot create '%s'", o->part);
 }
 
+/* The first frame tells whether the stream may be here at all: what must not is not even
+ * written down. */
+static enum dpf_status check_header(const struct dpf_collect_item *item,
+                                    struct dpf_error *e)
+{
+    struct dpf_decoder decoder = {0};
+    struct dpf_frame frame = {.data = (unsigned char *)item->data, .size = item->size};
+    struct dpf_header h = {.field_count = 0};
+    enum dpf_status status = dpf_decoder_read(&decoder, &frame, e);
+    if (status == DPF_OK)
+        status = dpf_header_decode(&decoder.root, &h, e);
+    if (status == DPF_OK)
+        status = dpf_account_check_release(&h, 0, e);
+    dpf_header_release(&h);
+    dpf_decoder_release(&decoder);
+    return status;
+}
+
+static void refuse(struct dpf_collect_job *j, size_t number, const struct dpf_error *why)
+{
+    struct dpf_collect_owner *o = &j->owners[number];
+    enum dpf_status told = why->status == DPF_PRIVACY ? DPF_PRIVACY : DPF_BAD_STREAM;
+    bool names_file = strstr(why->message, o->part) != NULL; /* not its business */
+    dpf_collector_refuse(j->collector, number, told,
+                         names_file ? "the stream is damaged or of another kind"
+                                    : why->message);
+    dpf_notice("owner %zu was refused: %s", number, why->message);
+    forget_part(o);
+}
+
 /* The trailer has come. What is wrong with the stream is the owner's to hear; only what
  * is wrong here ends the curator. */
 static enum dpf_status complete(struct dpf_collect_job *j, size_t number,
@@ -134,14 +164,7 @@ static enum dpf_status complete(struct dpf_collect_job *j, size_t number,
                               "randomised anew is a second release");
     }
     if (status != DPF_OK) {
-        enum dpf_status told = status == DPF_PRIVACY ? DPF_PRIVACY : DPF_BAD_STREAM;
-        const char *text =
-            strstr(why.message, o->part); /* files here are not its business */
-        dpf_collector_refuse(j->collector, number, told,
-                             text ? "the stream is damaged or of another kind"
-                                  : why.message);
-        dpf_notice("owner %zu was refused: %s", number, why.message);
-        forget_part(o);
+        refuse(j, number, &why);
         return DPF_OK;
     }
     if (o->done) {
@@ -165,13 +188,16 @@ static enum dpf_status take_frame(struct dpf_collect_job *j,
                                   struct dpf_error *e)
 {
     struct dpf_collect_owner *o = &j->owners[item->owner];
+    struct dpf_error why = {.status = DPF_OK};
     if (o->fd < 0)
         return DPF_OK;
+    enum dpf_status status = o->bytes == 0 ? check_header(item, &why) : DPF_OK;
     o->bytes += item->size;
-    if (o->bytes > (uint64_t)j->owner_bytes) {
-        dpf_collector_refuse(j->collector, item->owner, DPF_BAD_STREAM,
-                             "the stream is larger than an owner may send");
-        forget_part(o);
+    if (status == DPF_OK && o->bytes > (uint64_t)j->owner_bytes)
+        status =
+            dpf_fail(&why, DPF_BAD_STREAM, "the stream is larger than an owner may send");
+    if (status != DPF_OK) {
+        refuse(j, item->owner, &why);
         return DPF_OK;
     }
     if (!dpf_write_all(o->fd, item->data, item->size))
@@ -256,36 +282,6 @@ enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_sta
 /* ------------------------------------------------------------------------------ passing
  * on */
 
-/* Owners have no record in common: one merge whose branches are alternatives. */
-static void add_owner_branch(struct dpf_values *branches, const struct dpf_values *events)
-{
-    msgpack_packer p = dpf_values_packer(branches);
-    msgpack_pack_array(&p, events->count);
-    dpf_buffer_append(&branches->bytes, events->bytes.data, events->bytes.size);
-    branches->count++;
-}
-
-static enum dpf_status write_merge(struct dpf_header *h,
-                                   const struct dpf_values *branches, struct dpf_error *e)
-{
-    dpf_values_release(&h->events);
-    msgpack_packer p = dpf_values_packer(&h->events);
-    msgpack_pack_map(&p, 4);
-    dpf_pack_string(&p, "event");
-    dpf_pack_string(&p, "merge");
-    dpf_pack_string(&p, "same_source");
-    msgpack_pack_false(&p);
-    dpf_pack_string(&p, "distinct_owners");
-    msgpack_pack_true(&p);
-    dpf_pack_string(&p, "branches");
-    msgpack_pack_array(&p, branches->count);
-    dpf_buffer_append(&h->events.bytes, branches->bytes.data, branches->bytes.size);
-    h->events.count = 1;
-    return dpf_buffer_ok(&h->events.bytes) && dpf_buffer_ok(&branches->bytes)
-               ? DPF_OK
-               : dpf_fail_memory(e);
-}
-
 static enum dpf_status open_stream(struct dpf_collect_job *j, size_t number,
                                    struct dpf_error *e)
 {
@@ -316,7 +312,7 @@ enum dpf_status dpf_collect_job_header(struct dpf_collect_job *j, struct dpf_sta
             continue;
         status = open_stream(j, i, e);
         if (status == DPF_OK) {
-            add_owner_branch(&branches, &j->reader.header.events);
+            dpf_ledger_add_branch(&branches, &j->reader.header.events);
             status = first ? dpf_header_copy(&s->out, &j->reader.header, e)
                            : dpf_header_merge(&s->out, &j->reader.header, e);
         }
@@ -324,7 +320,7 @@ enum dpf_status dpf_collect_job_header(struct dpf_collect_job *j, struct dpf_sta
         close_stream(j);
     }
     if (status == DPF_OK && s->out.is_protected)
-        status = write_merge(&s->out, &branches, e);
+        status = dpf_ledger_write_merge(&s->out.events, &branches, false, true, e);
     dpf_values_release(&branches);
     return status;
 }

@@ -59,12 +59,14 @@ static void take_load(struct sources *all, const msgpack_object *entry)
     dpf_text_release(&name);
 }
 
-/* A split belongs to the source before it. */
+/* A split belongs to the source before it. The first one counts: further ones only keep
+ * less of what it kept. */
 static void take_split(struct sources *all, const msgpack_object *entry)
 {
     const msgpack_object *options = dpf_object_get(entry, "options");
     struct dpf_text how = {0}, which = {0};
-    if (all->count == 0 || !options || options->type != MSGPACK_OBJECT_MAP)
+    if (all->count == 0 || !options || options->type != MSGPACK_OBJECT_MAP ||
+        *all->list[all->count - 1].cut)
         return;
     for (uint32_t i = 0; i < options->via.map.size; i++) {
         const msgpack_object *key = &options->via.map.ptr[i].key;
@@ -118,13 +120,25 @@ static void read_provenance(const struct dpf_values *provenance, struct sources 
     msgpack_unpacked_destroy(&one);
 }
 
+/* Whether SET:PART and SET:PART name something in common; the part `all` is both. */
+static bool names_meet(const char *a, const char *b)
+{
+    const char *part_a = strchr(a, ':'), *part_b = strchr(b, ':');
+    size_t set_a = part_a ? (size_t)(part_a - a) : strlen(a);
+    size_t set_b = part_b ? (size_t)(part_b - b) : strlen(b);
+    if (set_a != set_b || memcmp(a, b, set_a) != 0)
+        return false;
+    return !part_a || !part_b || strcmp(part_a, part_b) == 0 ||
+           strcmp(part_a, ":all") == 0 || strcmp(part_b, ":all") == 0;
+}
+
 /* Whether a record of one may be a record of the other. */
 static bool may_share(const struct source *a, const struct source *b)
 {
-    if (strcmp(a->name, b->name) != 0)
+    if (!names_meet(a->name, b->name))
         return false;
-    bool two_sides =
-        *a->cut && strcmp(a->cut, b->cut) == 0 && strcmp(a->kept, b->kept) != 0;
+    bool two_sides = strcmp(a->name, b->name) == 0 && *a->cut &&
+                     strcmp(a->cut, b->cut) == 0 && strcmp(a->kept, b->kept) != 0;
     return !two_sides;
 }
 

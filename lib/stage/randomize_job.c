@@ -96,17 +96,24 @@ static enum dpf_status open_bits(struct dpf_randomize_job *j, struct dpf_error *
     struct dpf_bit_rates rates[2];
     bool one_hot = methods[j->method].kind == CLASSES;
     double wanted = j->epsilon;
-    for (int tries = 0; tries < 4; tries++) {
+    for (int tries = 0; tries < 12; tries++) {
         enum dpf_status status =
             dpf_bits_rates(which[j->method], wanted, j->values, j->alpha, rates, e);
         if (status != DPF_OK)
             return status;
         j->proven = one_hot ? dpf_one_hot_epsilon(&rates[0])
                             : dpf_bits_epsilon(rates, (j->values + 1) / 2, j->values / 2);
-        if (j->proven <= j->epsilon || j->proven > j->epsilon * (1 + 1e-6))
+        if (j->proven <= j->epsilon || j->proven > j->epsilon * 1.01)
             break;
         wanted *= j->epsilon / j->proven * (1 - 1e-12);
     }
+    if (j->proven < 1e-9) /* less than an event can state */
+        j->proven = 1e-9;
+    if (!isfinite(j->proven))
+        return dpf_fail(e, DPF_USAGE,
+                        "an epsilon of '%g' is too large for '%s': some bits would not "
+                        "be changed at all",
+                        j->epsilon, j->method_word);
     dpf_bit_randomiser_init(&j->bits, rates);
     const double all[4] = {rates[0].one, rates[0].zero, rates[1].one, rates[1].zero};
     memcpy(j->probabilities, all, sizeof all);

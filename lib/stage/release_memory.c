@@ -15,10 +15,12 @@
 #include "base/banned.h"
 
 /* The file: MAGIC, what it is of (hexadecimal digits), then chunks: the number of
- * entries (u64, little-endian), the entries (digest of the input, what left), a checksum
- * of the chunk as text. */
+ * entries (u64, little-endian) and its complement, the entries (digest of the input, what
+ * left), a checksum of the chunk as text. The complement tells a damaged number, behind
+ * which nothing could be trusted, from a chunk that was cut off. */
 static const char magic[] = "dpflow release memory 1\n";
 enum {
+    COUNT = 16,
     MAGIC = sizeof magic - 1,
     HEAD = MAGIC + DPF_FINGERPRINT_HEX,
     DIGEST = 32, /* hexadecimal digits of a checksum */
@@ -90,22 +92,21 @@ static enum dpf_status damaged(const struct dpf_release_memory *m, struct dpf_er
 static enum dpf_status read_chunk(struct dpf_release_memory *m, uint64_t at,
                                   uint64_t size, uint64_t *end, struct dpf_error *e)
 {
-    uint64_t rows, entry = entry_bytes(m);
+    uint64_t count[2], entry = entry_bytes(m);
     char text[DPF_CHECKSUM_TEXT], found[CHECK];
     *end = 0;
-    if (size - at < sizeof rows || pread(m->fd, &rows, sizeof rows, (off_t)at) != 8)
+    if (size - at < COUNT || pread(m->fd, count, COUNT, (off_t)at) != COUNT)
         return DPF_OK;
-    rows = le64toh(rows);
-    if (rows > DPF_MAX_BATCH_ROWS || rows == 0)
+    uint64_t rows = le64toh(count[0]);
+    if (rows > DPF_MAX_BATCH_ROWS || rows == 0 || count[0] != ~count[1])
         return damaged(m, e);
     uint64_t bytes = rows * entry;
-    if (size - at < sizeof rows + bytes + CHECK)
+    if (size - at < COUNT + bytes + CHECK)
         return DPF_OK;
     dpf_checksum_reset(m->checksum);
-    uint64_t stored = htole64(rows);
-    dpf_checksum_update(m->checksum, &stored, sizeof stored);
+    dpf_checksum_update(m->checksum, count, COUNT);
     for (uint64_t i = 0; i < rows; i++) {
-        uint64_t from = at + sizeof rows + i * entry;
+        uint64_t from = at + COUNT + i * entry;
         if (pread(m->fd, m->row, entry, (off_t)from) != (ssize_t)entry)
             return dpf_fail_errno(e, "cannot read '%s'", m->path);
         dpf_checksum_update(m->checksum, m->row, entry);
@@ -114,7 +115,7 @@ static enum dpf_status read_chunk(struct dpf_release_memory *m, uint64_t at,
         m->offsets[m->count++] = from;
     }
     dpf_checksum_text(m->checksum, text);
-    *end = at + sizeof rows + bytes + CHECK;
+    *end = at + COUNT + bytes + CHECK;
     if (pread(m->fd, found, CHECK, (off_t)(*end - CHECK)) != CHECK ||
         memcmp(found, text, CHECK) != 0)
         return damaged(m, e);
@@ -165,12 +166,17 @@ enum dpf_status dpf_release_memory_open(struct dpf_release_memory *m, const char
     m->row = malloc(entry_bytes(m));
     if (!m->checksum || !m->row)
         return dpf_fail_memory(e);
-    if (fstat(m->fd, &info) != 0)
+    if (fstat(m->fd, &info) != 0 || fchmod(m->fd, 0600) != 0)
         return dpf_fail_errno(e, "cannot read '%s'", path);
     identify(s, identity);
     if (info.st_size >= HEAD)
         return read_all(m, (uint64_t)info.st_size, identity, e);
-    /* new, or cut off before anything could leave */
+    /* new, or cut off before anything could leave; nobody's diary */
+    char start[HEAD];
+    ssize_t there = pread(m->fd, start, (size_t)info.st_size, 0);
+    size_t known = there < MAGIC ? (size_t)(there < 0 ? 0 : there) : MAGIC;
+    if (there != info.st_size || memcmp(start, magic, known) != 0)
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no memory of releases", m->path);
     if (ftruncate(m->fd, 0) != 0 || lseek(m->fd, 0, SEEK_SET) != 0 ||
         !dpf_write_all(m->fd, magic, MAGIC) ||
         !dpf_write_all(m->fd, identity, DPF_FINGERPRINT_HEX) || fsync(m->fd) != 0)
@@ -213,8 +219,8 @@ enum dpf_status dpf_release_memory_add(struct dpf_release_memory *m,
 {
     unsigned char digest[DIGEST];
     if (m->pending_rows == 0) {
-        uint64_t none = 0; /* the number stands here once it is known */
-        dpf_buffer_append(&m->pending, &none, sizeof none);
+        const uint64_t none[2] = {0}; /* the number stands here once it is known */
+        dpf_buffer_append(&m->pending, none, COUNT);
     }
     digest_record(m, in, row, digest);
     dpf_buffer_append(&m->pending, digest, DIGEST);
@@ -233,8 +239,8 @@ enum dpf_status dpf_release_memory_sync(struct dpf_release_memory *m, struct dpf
     char text[DPF_CHECKSUM_TEXT];
     if (m->pending_rows == 0)
         return DPF_OK;
-    uint64_t rows = htole64(m->pending_rows);
-    memcpy(m->pending.data, &rows, sizeof rows);
+    uint64_t rows = htole64(m->pending_rows), count[2] = {rows, ~rows};
+    memcpy(m->pending.data, count, COUNT);
     digest_bytes(m, m->pending.data, m->pending.size, text);
     dpf_buffer_append(&m->pending, text, CHECK);
     if (!dpf_buffer_ok(&m->pending))

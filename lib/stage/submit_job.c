@@ -14,36 +14,12 @@
 
 #include "base/banned.h"
 
-/* What leaves has to be public, or have come out of mechanisms with a finite cost. */
-static enum dpf_status check_release(struct dpf_submit_job *j, const struct dpf_header *h,
-                                     struct dpf_error *e)
-{
-    const struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
-    if (h->is_private)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "the stream holds private records: they leave their owner only "
-                        "after 'randomize' or 'perturb'");
-    if (!h->is_protected)
-        return DPF_OK;
-    enum dpf_status status = dpf_account_ledger(&j->account, h, &request, e);
-    if (status != DPF_OK)
-        return status;
-    if (!isfinite(j->account.proven.epsilon))
-        return dpf_fail(e, DPF_PRIVACY, "no finite epsilon is proven for the stream: %s",
-                        dpf_text_get(&j->account.why));
-    if (j->budget_epsilon > 0 && j->account.proven.epsilon > j->budget_epsilon)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "the proven epsilon %.4f is above the owner's budget of %g",
-                        j->account.proven.epsilon, j->budget_epsilon);
-    return DPF_OK;
-}
-
 enum dpf_status dpf_submit_job_open(struct dpf_submit_job *j, struct dpf_stage *s,
                                     struct dpf_error *e)
 {
     const char *tmp = getenv("TMPDIR");
     struct dpf_channel **channels = NULL;
-    enum dpf_status status = check_release(j, &s->in, e);
+    enum dpf_status status = dpf_account_check_release(&s->in, j->budget_epsilon, e);
     if (status != DPF_OK)
         return status;
     j->folder = dpf_format("%s/dpflow-submit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
@@ -141,7 +117,6 @@ enum dpf_status dpf_submit_job_finish(struct dpf_submit_job *j, struct dpf_stage
 void dpf_submit_job_release(struct dpf_submit_job *j)
 {
     dpf_stream_writer_release(&j->aside);
-    dpf_account_release(&j->account);
     if (j->folder)
         dpf_remove_tree(j->folder);
     free(j->folder);

@@ -12,7 +12,6 @@ struct dpf_submit_job {
     double patience;       /* seconds without any success before giving up */
     char *folder, *path;   /* where the stream is put aside */
     struct dpf_stream_writer aside;
-    struct dpf_account account;
     uint64_t attempts;
 };
 

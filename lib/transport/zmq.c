@@ -158,9 +158,11 @@ void dpf_zmq_read_monitor(struct dpf_zmq_channel *c)
         if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
             c->connected = true;
         else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ||
-                 number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
-                 number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+                 number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
             c->refused = true;
+        else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+            /* a wrong key, or a peer or proxy that is just starting or ending */
+            c->refused = ++c->drops >= DPF_ZMQ_MAX_DROPS;
         else if (number == ZMQ_EVENT_DISCONNECTED) {
             c->suspect = true;
             c->lost = c->connected;
@@ -219,12 +221,14 @@ static enum dpf_status wait_event(struct dpf_zmq_channel *c, bool *readable,
 
 /* What a refusal says: the status it should have here, then why. A stranger's text is
  * cut and cleaned. */
-static enum dpf_status refusal(zmq_msg_t *payload, struct dpf_error *e)
+static enum dpf_status refusal(struct dpf_zmq_channel *c, zmq_msg_t *payload,
+                               struct dpf_error *e)
 {
     const unsigned char *text = zmq_msg_data(payload);
     size_t size = zmq_msg_size(payload);
     char why[200];
     size_t kept = 0;
+    c->refused = true; /* there will be no more credit */
     if (size < 2 || (text[0] != DPF_BAD_STREAM && text[0] != DPF_PRIVACY))
         return dpf_fail(e, DPF_UNAVAILABLE,
                         "the other side takes no more peers, or is "
@@ -250,7 +254,7 @@ static enum dpf_status pump(struct dpf_zmq_channel *c, struct dpf_zmq_peer **dat
     if (status != DPF_OK || kind == 0 || kind == 'H' || kind == 'P' || !from)
         return status;
     if (kind == 'X')
-        return refusal(payload, e);
+        return refusal(c, payload, e);
     if (kind == 'C' && !c->reading && zmq_msg_size(payload) == 4) {
         const unsigned char *b = zmq_msg_data(payload);
         uint32_t n =
@@ -280,6 +284,8 @@ static enum dpf_status zmq_send_frame(struct dpf_channel *base, struct iovec *pa
     enum dpf_status status = DPF_OK;
     /* All readers must have come and each must have room: the slowest sets the pace. */
     for (;;) {
+        if (c->refused)
+            return dpf_fail_after_peer(e, DPF_UNAVAILABLE, "the other side refused it");
         bool ready = c->peer_count == c->peer_limit;
         for (unsigned i = 0; i < c->peer_count; i++)
             ready = ready && c->peers[i].credit > 0;

@@ -17,6 +17,7 @@ enum {
     DPF_ZMQ_LINGER_MS = 2000,
     DPF_ZMQ_MAX_PEERS = 4096,
     DPF_ZMQ_IDENTITY_BYTES = 32,
+    DPF_ZMQ_MAX_DROPS = 6, /* handshakes cut short, over about a second */
 };
 
 struct dpf_zmq_peer {
@@ -36,7 +37,8 @@ struct dpf_zmq_channel {
     bool binds, reading, curve;
     bool suspect; /* some peer went away: find out which */
     bool lost;    /* connecting side: the other side went away */
-    bool refused; /* connecting side: the handshake failed */
+    bool refused; /* connecting side: the handshake failed, or the stream is unwelcome */
+    unsigned drops;
     bool connected;
     double deadline; /* binding side: all peers must have come by then; 0: any time */
     struct dpf_zmq_peer *peers;

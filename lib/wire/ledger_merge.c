@@ -59,12 +59,43 @@ static bool same_source(const struct dpf_values *merged, const struct dpf_values
     return same;
 }
 
-static void add_branch(struct dpf_values *branches, const struct dpf_values *events)
+void dpf_ledger_add_branch(struct dpf_values *branches, const struct dpf_values *events)
 {
     msgpack_packer p = dpf_values_packer(branches);
     msgpack_pack_array(&p, events->count);
     dpf_buffer_append(&branches->bytes, events->bytes.data, events->bytes.size);
     branches->count++;
+}
+
+static void add_truth(msgpack_packer *p, const char *key, bool value)
+{
+    dpf_pack_string(p, key);
+    if (value)
+        msgpack_pack_true(p);
+    else
+        msgpack_pack_false(p);
+}
+
+enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
+                                       const struct dpf_values *branches,
+                                       bool same_source, bool distinct_owners,
+                                       struct dpf_error *e)
+{
+    dpf_values_release(events);
+    msgpack_packer p = dpf_values_packer(events);
+    msgpack_pack_map(&p, distinct_owners ? 4 : 3);
+    dpf_pack_string(&p, "event");
+    dpf_pack_string(&p, "merge");
+    add_truth(&p, "same_source", same_source);
+    if (distinct_owners)
+        add_truth(&p, "distinct_owners", true);
+    dpf_pack_string(&p, "branches");
+    msgpack_pack_array(&p, branches->count);
+    dpf_buffer_append(&events->bytes, branches->bytes.data, branches->bytes.size);
+    events->count = 1;
+    return dpf_buffer_ok(&events->bytes) && dpf_buffer_ok(&branches->bytes)
+               ? DPF_OK
+               : dpf_fail_memory(e);
 }
 
 static bool mentions_partition(const struct dpf_values *events)
@@ -89,25 +120,8 @@ enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_heade
         return DPF_OK;
     }
     if (first)
-        add_branch(&into->branches, &into->events);
-    add_branch(&into->branches, &other->events);
+        dpf_ledger_add_branch(&into->branches, &into->events);
+    dpf_ledger_add_branch(&into->branches, &other->events);
     into->branches_alike = same;
-    dpf_values_release(&into->events);
-    msgpack_packer p = dpf_values_packer(&into->events);
-    msgpack_pack_map(&p, 3);
-    dpf_pack_string(&p, "event");
-    dpf_pack_string(&p, "merge");
-    dpf_pack_string(&p, "same_source");
-    if (same)
-        msgpack_pack_true(&p);
-    else
-        msgpack_pack_false(&p);
-    dpf_pack_string(&p, "branches");
-    msgpack_pack_array(&p, into->branches.count);
-    dpf_buffer_append(&into->events.bytes, into->branches.bytes.data,
-                      into->branches.bytes.size);
-    into->events.count = 1;
-    return dpf_buffer_ok(&into->events.bytes) && dpf_buffer_ok(&into->branches.bytes)
-               ? DPF_OK
-               : dpf_fail_memory(e);
+    return dpf_ledger_write_merge(&into->events, &into->branches, same, false, e);
 }

@@ -55,6 +55,15 @@ enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_heade
 enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
                                  struct dpf_error *e);
 
+/* A list of events as one more branch; and one `merge` of all branches in place of
+ * events. `distinct_owners`: each is another owner's own records, so their costs do not
+ * add up. */
+void dpf_ledger_add_branch(struct dpf_values *branches, const struct dpf_values *events);
+enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
+                                       const struct dpf_values *branches,
+                                       bool same_source, bool distinct_owners,
+                                       struct dpf_error *e);
+
 struct dpf_stream_writer {
     struct dpf_channel **channels; /* every frame goes to all of them */
     size_t channel_count;

@@ -1,5 +1,8 @@
 /* encode-binary: numbers as packed strings of bits, and back. */
+#include <stdlib.h>
+
 #include "base/log.h"
+#include "base/memory.h"
 #include "data/binary.h"
 #include "stage/stage.h"
 
@@ -7,7 +10,7 @@
 
 static struct {
     int64_t whole, fraction;
-    bool decode;
+    bool decode, signs;
     const char *field;
 } opt = {.whole = -1, .fraction = -1, .field = "x"};
 
@@ -29,6 +32,8 @@ static const struct dpf_option options[] = {
      .help = "bits behind the point",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_FLAG("decode", &opt.decode, "from bits back to numbers"),
+    DPF_OPT_FLAG("signs", &opt.signs,
+                 "write each bit as a number, -1 or 1, instead of packing them"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field to encode or decode (x)"),
     DPF_OPT_END,
 };
@@ -37,11 +42,14 @@ static struct dpf_binary code;
 static int field_index;
 static size_t values; /* of one record */
 static uint64_t misfits;
+static uint8_t *packed; /* --signs: room for one record */
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     (void)s;
     code = (struct dpf_binary){(int)opt.whole, (int)opt.fraction};
+    if (opt.decode && opt.signs)
+        return dpf_fail(e, DPF_USAGE, "give one of --decode and --signs");
     return dpf_binary_check(&code, e);
 }
 
@@ -62,9 +70,10 @@ static enum dpf_status declare(struct dpf_field *f, struct dpf_error *e)
     struct dpf_shape shape = {1, {opt.decode ? values : values * bits}};
     if (values == 0 || shape.dim[0] / values > bits)
         return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds no values", f->name);
-    dpf_field_redefine(f, opt.decode ? DPF_F32 : DPF_BITS, &shape);
-    double largest = dpf_binary_largest(&code);
-    return opt.decode ? dpf_field_set_bounds(f, -largest, largest, e) : DPF_OK;
+    dpf_field_redefine(f, opt.decode || opt.signs ? DPF_F32 : DPF_BITS, &shape);
+    double largest = opt.signs ? 1 : dpf_binary_largest(&code);
+    return opt.decode || opt.signs ? dpf_field_set_bounds(f, -largest, largest, e)
+                                   : DPF_OK;
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
@@ -73,7 +82,11 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (!f)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", opt.field);
     field_index = (int)(f - s->out.fields);
-    return declare(f, e);
+    enum dpf_status status = declare(f, e);
+    if (status != DPF_OK || !opt.signs)
+        return status;
+    packed = dpf_calloc(dpf_binary_bytes(&code, values), 1);
+    return packed ? DPF_OK : dpf_fail_memory(e);
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
@@ -96,11 +109,19 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
         if (opt.decode)
             dpf_binary_decode(&code, in, values, out);
         else
-            misfits += dpf_binary_encode(&code, in, values, out);
+            misfits += dpf_binary_encode(&code, in, values, opt.signs ? packed : out);
+        if (opt.signs)
+            dpf_binary_signs(&code, packed, values, out);
     }
     dpf_tensor_release(x);
     *x = made;
     return DPF_OK;
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    free(packed);
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
@@ -132,6 +153,7 @@ static const struct dpf_stage_info info = {
     .on_open = on_open,
     .on_batch = on_batch,
     .on_close = on_close,
+    .on_release = on_release,
 };
 
 int main(int argc, char **argv)

@@ -21,7 +21,8 @@ static struct dpf_training_job job = {.x = "x",
 
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("arch", &job.arch, "NAME|FILE",
-                   "the network: an architecture's name, or a file with its text"),
+                   "the network: an architecture's name, a file with its text, or linear "
+                   "or fc:H (one hidden layer), cut to the records"),
     DPF_OPT_ENDPOINT("model", &job.model, "STREAM",
                      "start from this model, network and weights", 0),
     DPF_OPT_FILE("weights", &job.weights, "FILE",
@@ -123,7 +124,7 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
     job.solver.what = job.solve;
     job.solver.field = job.x;
     enum dpf_status status = dpf_training_job_check(&job, s, e);
-    return status == DPF_OK && job.arch
+    return status == DPF_OK && job.arch && !dpf_arch_is_fitted(job.arch)
                ? dpf_model_from_option(&job.start.model, job.arch, e)
                : status;
 }

@@ -171,3 +171,11 @@ void dpf_binary_decode(const struct dpf_binary *b, const uint8_t *bits, size_t c
         x[i] = bits[at / 8] >> at % 8 & 1 ? -size : size;
     }
 }
+
+void dpf_binary_signs(const struct dpf_binary *b, const uint8_t *bits, size_t count,
+                      float *signs)
+{
+    size_t all = count * (size_t)dpf_binary_bits(b);
+    for (size_t i = 0; i < all; i++)
+        signs[i] = bits[i / 8] >> i % 8 & 1 ? 1 : -1;
+}

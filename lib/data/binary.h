@@ -33,6 +33,9 @@ double dpf_binary_largest(const struct dpf_binary *b);
  * how many values did not fit; what is no number counts as such and becomes 0. */
 uint64_t dpf_binary_encode(const struct dpf_binary *b, const float *x, size_t count,
                            uint8_t *bits);
+/* Each bit of `count` encoded values as -1 or 1. */
+void dpf_binary_signs(const struct dpf_binary *b, const uint8_t *bits, size_t count,
+                      float *signs);
 void dpf_binary_decode(const struct dpf_binary *b, const uint8_t *bits, size_t count,
                        float *x);
 

@@ -171,8 +171,9 @@ static enum dpf_status fingerprint_statement(struct dpf_plan *plan, size_t index
         dpf_fingerprint_add_string(&f, s->label);
     if (plan->streams[index].side_effects) {
         /* it runs again, and what comes of it may differ: so may all that reads it */
-        uint64_t once = dpf_random_seed();
-        dpf_fingerprint_add(&f, &once, sizeof once);
+        uint64_t *once = &plan->streams[index].once;
+        *once = *once ? *once : dpf_random_seed();
+        dpf_fingerprint_add(&f, once, sizeof *once);
     }
     dpf_fingerprint_hex(&f, plan->streams[index].key);
     return status;

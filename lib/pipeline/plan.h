@@ -10,6 +10,8 @@
 #ifndef DPF_PIPELINE_PLAN_H
 #define DPF_PIPELINE_PLAN_H
 
+#include <stdint.h>
+
 #include "base/digest.h"
 #include "pipeline/parse.h"
 
@@ -19,6 +21,7 @@ struct dpf_plan_stream {
     char key[DPF_FINGERPRINT_HEX + 1];
     bool text;         /* a sink's text, not a stream */
     bool side_effects; /* also writes files of its own: never reused */
+    uint64_t once;     /* then: what makes its key another one in every run */
     bool reused;
     bool twin; /* the same as an earlier one of this plan, which makes it */
     bool has_twin;

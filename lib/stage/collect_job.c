@@ -179,6 +179,8 @@ static enum dpf_status complete(struct dpf_collect_job *j, size_t number,
         dpf_notice("owner %zu: %llu records, %zu of %zu owners", number,
                    (unsigned long long)records, j->done, j->key_count);
     }
+    j->heard += !o->heard;
+    o->heard = true;
     dpf_collector_accept(j->collector, number);
     return DPF_OK;
 }
@@ -257,7 +259,9 @@ enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_sta
         double now = dpf_clock_seconds();
         /* someone who never got our last word comes back with the same stream: stay for
          * a moment when all is there */
-        finished = j->done < j->key_count ? 0 : finished > 0 ? finished : now;
+        bool all_here =
+            j->done == j->key_count && (!j->hear_all || j->heard == j->key_count);
+        finished = !all_here ? 0 : finished > 0 ? finished : now;
         bool late = j->until > 0 && now - start > j->until;
         if ((finished > 0 && now - finished > 0.5) || late)
             break;

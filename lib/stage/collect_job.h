@@ -16,6 +16,7 @@ struct dpf_collect_owner {
     int fd;            /* of `part`; -1: not open */
     uint64_t bytes;
     bool done;
+    bool heard; /* in this run */
 };
 
 struct dpf_collect_job {
@@ -24,9 +25,10 @@ struct dpf_collect_job {
     int64_t enough;      /* owners; 0: all */
     double until;        /* seconds; 0: for ever */
     int64_t owner_bytes; /* most that one owner may send */
+    bool hear_all;       /* wait also for those whose streams are kept from before */
     /* what it takes */
     const char **keys; /* files, in the owners' order */
-    size_t key_count, key_capacity, done;
+    size_t key_count, key_capacity, done, heard;
     char **found; /* names of files in owner_keys, owned */
     size_t found_count, found_capacity;
     struct dpf_collector *collector;

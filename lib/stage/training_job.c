@@ -160,6 +160,13 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
     s->drops_others = is_noisy(j); /* nothing leaves that the mechanism has not seen */
     if (status == DPF_OK && j->model)
         status = dpf_model_stream_read(&j->start, j->model, NULL, NULL, e);
+    if (status == DPF_OK && j->arch && dpf_arch_is_fitted(j->arch)) {
+        const struct dpf_field *x = dpf_header_field(&s->in, j->x);
+        const struct dpf_field *y = dpf_header_field(&s->in, j->y);
+        status = x && y ? dpf_model_fit(&j->start.model, j->arch, x, y, e)
+                        : dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'",
+                                   x ? j->y : j->x);
+    }
     j->need = (struct dpf_dataset_need){
         .model = &j->start.model,
         .x = j->x,

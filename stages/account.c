@@ -32,8 +32,8 @@ static const struct dpf_option options[] = {
         "sweep", &job.sweep, "sigma|q|steps=LO:HI:N",
         "N values from LO to HI, evenly in logarithms, for the first mechanism"),
     DPF_OPT_INT("shuffled", &job.shuffled, "N", 2, 9e15,
-                "local mechanisms: also what they cost if a trusted shuffler mixed N "
-                "messages"),
+                "local mechanisms: also what they cost if a trusted shuffler mixed the "
+                "messages of N people, who all used the same one"),
     DPF_OPT_STRING("budget", &job.budget, "E,D",
                    "exit with status 4 if the proven cost is above (E, D)"),
     DPF_OPT_FLAG("json", &job.json, "JSON instead of a table"),

@@ -1,6 +1,7 @@
 /* aggregate: many owners' randomised messages as one estimate. */
 #include <string.h>
 
+#include "base/log.h"
 #include "nn/report_form.h"
 #include "stage/form_stream.h"
 #include "stage/report_stream.h"
@@ -27,6 +28,7 @@ static const struct dpf_option options[] = {
 static struct dpf_report_form form;
 static struct dpf_report_stream reports;
 static struct dpf_known_records known;
+static uint64_t left_out;
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
@@ -58,14 +60,19 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 {
     (void)s;
     enum dpf_status status = dpf_report_stream_take(&reports, b, e);
+    uint64_t kept = status == DPF_OK ? dpf_report_stream_sift(&reports, b) : 0;
+    left_out += b->rows - kept;
     return status == DPF_OK ? dpf_report_form_add(&form, b->tensor[reports.x].data,
-                                                  reports.codes, b->rows, e)
+                                                  reports.codes, kept, e)
                             : status;
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     double noise[2];
+    if (left_out)
+        dpf_notice("%llu records were no messages and were left out",
+                   (unsigned long long)left_out);
     if (form.reports == 0)
         return dpf_fail(e, DPF_BAD_STREAM, "no message came");
     enum dpf_status status = DPF_OK;

@@ -129,7 +129,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     (void)s;
     (void)e;
     if (misfits)
-        dpf_notice("%llu values were too large for %lld whole bits and were cut down",
+        dpf_notice("%llu values did not fit %lld whole bits and were cut down",
                    (unsigned long long)misfits, (long long)opt.whole);
     return DPF_OK;
 }

@@ -6,8 +6,8 @@
 static struct dpf_submit_job job = {.patience = 60};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_REAL("budget", &job.budget_epsilon, "E", 1e-9, 1e6,
-                 "refuse to send what has a larger proven epsilon"),
+    DPF_OPT_STRING("budget", &job.budget, "E[,D]",
+                   "refuse to send what has a larger proven epsilon, or delta (0)"),
     {.name = "patience",
      .kind = DPF_KIND_REAL,
      .target = &job.patience,

@@ -54,6 +54,12 @@ static void ingredients(msgpack_packer *p, const struct dpf_mechanism_event *m)
         for (size_t i = 0; i < m->probability_count; i++)
             msgpack_pack_double(p, m->probabilities[i]);
     }
+    if (m->shows_place) {
+        dpf_pack_string(p, "shows_place");
+        msgpack_pack_true(p);
+    }
+    if (m->clear)
+        pair(p, "clear", m->clear);
     if (m->moments) {
         dpf_pack_string(p, "moments");
         msgpack_pack_array(p, 2);
@@ -70,7 +76,8 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
     bool response = s->kind == DPF_SPEND_RESPONSE;
     msgpack_pack_map(&p, 10 + response + (m->norm ? 2 : 0) + (m->assumes != NULL) +
                              (m->method != NULL) + (m->units > 0) +
-                             (m->probability_count > 0) + (m->moments != NULL));
+                             (m->probability_count > 0) + (m->moments != NULL) +
+                             m->shows_place + (m->clear != NULL));
     pair(&p, "event", "mechanism");
     pair(&p, "stage", stage);
     pair(&p, "mechanism", dpf_mechanism_words[s->kind]);

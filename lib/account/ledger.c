@@ -179,6 +179,9 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
                       "or the method has none",
                       a->why.size ? "; " : "");
     sum_claims(a, r);
+    a->alike = r->path_count == 1 && a->relation == DPF_LOCAL && !r->tells_apart;
+    for (size_t i = 0; a->alike && i < r->paths[0].count; i++)
+        a->alike = r->paths[0].entries[i].group == 1;
     a->claimed.source = dpf_text_get(&a->source);
     a->proven.source = dpf_text_get(&a->why);
     return status;
@@ -265,11 +268,13 @@ void dpf_account_release(struct dpf_account *a)
     *a = (struct dpf_account){0};
 }
 
-enum dpf_status dpf_account_check_release(const struct dpf_header *h, double budget,
+enum dpf_status dpf_account_check_release(const struct dpf_header *h,
+                                          const struct dpf_guarantee *budget,
                                           struct dpf_error *e)
 {
     const struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
     struct dpf_account a;
+    struct dpf_text cost = {0};
     if (h->is_private)
         return dpf_fail(e, DPF_PRIVACY,
                         "the stream holds private records: they leave their owner only "
@@ -279,14 +284,19 @@ enum dpf_status dpf_account_check_release(const struct dpf_header *h, double bud
     enum dpf_status status = dpf_account_ledger(&a, h, &request, e);
     if (status != DPF_OK)
         return status;
+    dpf_text_add_epsilon(&cost, a.proven.epsilon);
     if (!isfinite(a.proven.epsilon))
         status =
             dpf_fail(e, DPF_PRIVACY, "no finite epsilon is proven for the stream: %s",
                      dpf_text_get(&a.why));
-    else if (budget > 0 && a.proven.epsilon > budget)
-        status = dpf_fail(e, DPF_PRIVACY,
-                          "the proven epsilon %.4f is above the owner's budget of %g",
-                          a.proven.epsilon, budget);
+    else if (budget &&
+             (a.proven.epsilon > budget->epsilon || a.proven.delta > budget->delta))
+        status =
+            dpf_fail(e, DPF_PRIVACY,
+                     "the proven cost, epsilon %s at delta %g, is above the owner's "
+                     "budget of (%g, %g)",
+                     dpf_text_get(&cost), a.proven.delta, budget->epsilon, budget->delta);
+    dpf_text_release(&cost);
     dpf_account_release(&a);
     return status;
 }

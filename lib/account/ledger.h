@@ -39,6 +39,8 @@ struct dpf_mechanism_event {
     uint64_t units;              /* bits, classes or values it works on; 0: not told */
     const double *probabilities; /* those it draws with, as the method lists them */
     size_t probability_count;
+    bool shows_place;      /* a message depends on where its record stands, in public */
+    const char *clear;     /* a field that left as it was beside it, or NULL */
     const double *moments; /* [2]: means of the cosine of a message with the truth, and of
                             * its square, for whoever aggregates; or NULL */
 };
@@ -69,6 +71,8 @@ struct dpf_account_request {
 struct dpf_account {
     struct dpf_guarantee claimed, proven; /* sources point into the texts below */
     bool has_claim;
+    bool alike; /* every record passed through the same local randomiser, and nothing that
+                 * leaves tells which record it is of: messages may hide among others */
     enum dpf_relation relation;
     enum dpf_method method;
     uint64_t mechanisms;     /* events that spend */
@@ -91,10 +95,10 @@ enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spendin
 void dpf_account_release(struct dpf_account *a);
 
 /* May a stream with this header leave its owner? It has to be public, or to have come out
- * of mechanisms with a finite proven epsilon, at most `budget` (0: any). Else
- * DPF_PRIVACY.
- */
-enum dpf_status dpf_account_check_release(const struct dpf_header *h, double budget,
+ * of mechanisms with a finite proven epsilon, within `budget` (NULL: any). Else
+ * DPF_PRIVACY. */
+enum dpf_status dpf_account_check_release(const struct dpf_header *h,
+                                          const struct dpf_guarantee *budget,
                                           struct dpf_error *e);
 
 /* For people, and {"epsilon", "delta", "method", "relation", "claimed": {...}, "proven":

@@ -162,6 +162,8 @@ static enum dpf_status read_mechanism(const msgpack_object *o, struct dpf_readin
         dpf_reading_unbounded(r, why, sizeof why - 1);
     }
     r->account->mechanisms++;
+    r->tells_apart =
+        r->tells_apart || dpf_object_get(o, "shows_place") || dpf_object_get(o, "clear");
     for (size_t i = 0; i < r->path_count; i++)
         dpf_reading_add(r, &r->paths[i], &entry);
     return DPF_OK;
@@ -310,6 +312,7 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
 {
     struct dpf_reading after = {.account = r->account,
                                 .unbounded = r->unbounded,
+                                .tells_apart = r->tells_apart,
                                 .memory_failed = r->memory_failed};
     struct context all = {0};
     enum dpf_status status = DPF_OK;
@@ -322,6 +325,7 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
         status = read_events(&branches->via.array.ptr[b], &one, &own, depth + 1, e);
         join_context(&all, &own, true);
         after.unbounded = after.unbounded || one.unbounded;
+        after.tells_apart = after.tells_apart || one.tells_apart;
         after.memory_failed = after.memory_failed || one.memory_failed;
         for (size_t i = 0; i < one.path_count; i++)
             *fits = keep_path(&after, &one.paths[i]) && *fits;
@@ -337,6 +341,29 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
     return status;
 }
 
+/* Whether a list of events, or a branch inside it, used a model of records that are not
+ * public: they may be those of another owner. */
+static bool uses_model(const msgpack_object *events, int depth)
+{
+    bool found = false;
+    if (events->type != MSGPACK_OBJECT_ARRAY || depth > 16)
+        return false;
+    for (uint32_t i = 0; !found && i < events->via.array.size; i++) {
+        const msgpack_object *o = &events->via.array.ptr[i];
+        const msgpack_object *kind = dpf_object_get(o, "event");
+        const msgpack_object *data = dpf_object_get(o, "data");
+        const msgpack_object *branches = dpf_object_get(o, "branches");
+        found = kind && dpf_object_is_string(kind, "model") &&
+                !(data && dpf_object_is_string(data, "public"));
+        for (uint32_t k = 0;
+             !found && branches && branches->type == MSGPACK_OBJECT_ARRAY &&
+             k < branches->via.array.size;
+             k++)
+            found = uses_model(&branches->via.array.ptr[k], depth + 1);
+    }
+    return found;
+}
+
 static enum dpf_status read_merge(const msgpack_object *o, struct dpf_reading *r,
                                   struct context *c, int depth, struct dpf_error *e)
 {
@@ -349,6 +376,8 @@ static enum dpf_status read_merge(const msgpack_object *o, struct dpf_reading *r
         return malformed("merge", e);
     bool by_owner =
         distinct && distinct->type == MSGPACK_OBJECT_BOOLEAN && distinct->via.boolean;
+    for (uint32_t i = 0; by_owner && i < branches->via.array.size; i++)
+        by_owner = !uses_model(&branches->via.array.ptr[i], 0);
     enum { MOST_PARTS = 256 }; /* they are compared two by two */
     bool disjoint =
         by_owner || (branches->via.array.size <= MOST_PARTS && are_disjoint(o, branches));

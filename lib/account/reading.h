@@ -27,6 +27,7 @@ struct dpf_reading {
     size_t path_count, path_capacity;
     struct dpf_account *account; /* borrowed: counts and sentences go there */
     bool unbounded, memory_failed;
+    bool tells_apart; /* something beside the mechanisms tells whose message is whose */
 };
 
 /* One empty path; false when out of memory. */

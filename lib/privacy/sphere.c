@@ -1,6 +1,7 @@
 #include "privacy/sphere.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -322,7 +323,10 @@ void dpf_sphere_draw(struct dpf_sphere *m, struct dpf_random *r, uint64_t place,
     double sign = 1;
     size_t chosen;
     uint64_t told = label;
-    dpf_seeded_init(&shared, "sphere-place", p->seed ^ p->owner << 32, place);
+    char purpose[64];
+    snprintf(purpose, sizeof purpose, "sphere-place of owner %llu",
+             (unsigned long long)p->owner);
+    dpf_seeded_init(&shared, purpose, p->seed, place);
     shuffle(m, &shared);
     if (p->labels && !m->tells_label) {
         draw_signs(m, &shared, code);

@@ -10,10 +10,10 @@
  * probability P / t = e^e / D if it is in the region and (1 - P) / (N - t) = 1 / D if
  * not, D = t e^e + N - t; t and N do not depend on the record, so the ratio of two
  * records' probabilities of one message is e^e, 1 or e^-e. It does not matter how a
- * record ranks: agreement may be computed in floating point, with any error, and nothing
- * is assumed of it. That is why the set is finite: PrivUnit on the sphere itself would
- * need exact draws of real numbers. P is rounded down and draws are exact
- * (random/bernoulli.h).
+ * record ranks: agreement may be computed in floating point, with any error; all that is
+ * needed of it is that it is a number, so that ranks exist. That is why the set is
+ * finite: PrivUnit on the sphere itself would need exact draws of real numbers. P is
+ * rounded down and draws are exact (random/bernoulli.h).
  *
  * The messages are K public directions v_j, drawn once from a public seed and turned for
  * every record by a public permutation of coordinates with signs, so that the gaps of the
@@ -22,10 +22,13 @@
  * - a label and a direction, N = M K: the region has the true label and directions near
  *   the record's;
  * - a direction alone, N = K, after the record's direction was multiplied by the sign
- * that a public, balanced code of the record's place gives to its label. The code is
- * public; what depends on the label is only the sign. In both ways the sum of direction x
- * code, over many records, has the sum of each class's directions in its columns, times a
- * constant and up to a vector common to all columns. */
+ *   that a public, balanced code of the record's place gives to its label. The code is
+ *   public; what depends on the label is only the sign.
+ *
+ * In both ways the sum of direction x code, over many records, has the sum of each
+ * class's directions in its columns, times a constant and up to a vector common to all
+ * columns. A message shows the place of its record, in public: shuffling would hide
+ * nothing. */
 #ifndef DPF_PRIVACY_SPHERE_H
 #define DPF_PRIVACY_SPHERE_H
 

@@ -135,11 +135,11 @@ static enum dpf_status check_together(const struct dpf_account_job *j,
         return dpf_fail(e, DPF_USAGE, "'--solve' and '--sweep' need one method");
     if ((j->solve || j->sweep) && j->relation)
         return dpf_fail(e, DPF_USAGE, "'--relation' does not go with --solve or --sweep");
-    if (j->shuffled &&
-        (j->solve || j->sweep || j->epsilon >= 0 || !(j->delta > 0) || j->budget))
+    if (j->shuffled && (j->solve || j->sweep || j->epsilon >= 0 || !(j->delta > 0) ||
+                        j->budget || strcmp(j->method, "all") == 0))
         return dpf_fail(e, DPF_USAGE,
                         "'--shuffled' needs a '--delta' above 0, and does not go with "
-                        "--solve, --sweep, --epsilon or --budget");
+                        "--solve, --sweep, --epsilon, --budget or --method all");
     if (direct && j->delta < 0 && j->epsilon < 0 && !j->budget &&
         (j->gaussian.count || j->sweep))
         return dpf_fail(e, DPF_USAGE, "give --delta");
@@ -292,15 +292,21 @@ static enum dpf_status add_shuffled(const struct dpf_account_job *j,
     enum dpf_status status = make_account(&pure, s, DPF_METHOD_BASIC, &a, e);
     if (status != DPF_OK)
         return status;
-    bool local = a.relation == DPF_LOCAL || dpf_account_job_is_direct(j);
+    bool direct = dpf_account_job_is_direct(j), alike = a.alike || direct;
+    bool few = !direct && s->in.has_records && (uint64_t)j->shuffled > s->in.records;
     double epsilon =
-        local && isfinite(a.proven.epsilon)
+        alike && isfinite(a.proven.epsilon)
             ? dpf_shuffled_epsilon(a.proven.epsilon, (uint64_t)j->shuffled, j->delta)
             : INFINITY;
     dpf_account_release(&a);
     if (!isfinite(epsilon))
         return dpf_fail(e, DPF_PRIVACY,
-                        "'--shuffled' is for mechanisms with a finite local epsilon");
+                        "'--shuffled' needs one local randomiser with a finite epsilon "
+                        "for all, one message a person, and nothing beside it that tells "
+                        "whose it is (clear labels, places, copies, different owners)");
+    if (few)
+        return dpf_fail(e, DPF_PRIVACY, "the stream has fewer than %lld messages",
+                        (long long)j->shuffled);
     if (j->json) {
         out->size -= 1; /* the closing brace: more follows */
         dpf_text_addf(out, ",\"shuffled\":{\"epsilon\":");
@@ -335,7 +341,7 @@ static enum dpf_status answer_account(const struct dpf_account_job *j,
     } else {
         dpf_account_table(&a, out);
     }
-    if (j->shuffled && !all)
+    if (j->shuffled)
         status = add_shuffled(j, s, out, e);
     if (all)
         dpf_text_add(out, j->json ? ",\"methods\":[" : "");

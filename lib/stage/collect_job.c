@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "account/ledger.h"
@@ -61,8 +62,31 @@ static enum dpf_status list_keys(struct dpf_collect_job *j,
     return DPF_OK;
 }
 
-/* ---------------------------------------------------------------------------- checking
- */
+/* ------------------------------------------------------------------------ checking */
+
+/* Whether a stream can stand beside the first one: what would fail when all are passed on
+ * fails here, and is its owner's to hear. */
+static enum dpf_status check_like(const struct dpf_collect_job *j,
+                                  const struct dpf_header *h, struct dpf_error *e)
+{
+    struct dpf_header both = {.field_count = 0};
+    struct dpf_values branches = {0};
+    enum dpf_status status = dpf_header_same_fields(&j->like, h, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_header_copy(&both, &j->like, e);
+    if (status == DPF_OK)
+        status = dpf_header_merge(&both, h, e);
+    dpf_ledger_add_branch(&branches, &j->like.events);
+    dpf_ledger_add_branch(&branches, &h->events);
+    if (status == DPF_OK && both.is_protected)
+        status = dpf_ledger_write_merge(&both.events, &branches, false, true, e);
+    if (status == DPF_OK)
+        status = dpf_account_check_release(&both, NULL, e);
+    dpf_values_release(&branches);
+    dpf_header_release(&both);
+    return status;
+}
 
 /* Read a file to its end: a whole stream, fit to be kept, and like the others. */
 static enum dpf_status check_stream(struct dpf_collect_job *j, const char *path,
@@ -77,9 +101,9 @@ static enum dpf_status check_stream(struct dpf_collect_job *j, const char *path,
         status = dpf_stream_reader_open(&r, channel, e);
     if (status != DPF_OK)
         return status;
-    status = dpf_account_check_release(&r.header, 0, e);
+    status = dpf_account_check_release(&r.header, NULL, e);
     if (status == DPF_OK && j->has_like)
-        status = dpf_header_same_fields(&j->like, &r.header, e);
+        status = check_like(j, &r.header, e);
     while (status == DPF_OK && item != DPF_ITEM_END)
         status = dpf_stream_reader_next(&r, &item, e);
     if (status == DPF_OK && !j->has_like) {
@@ -92,8 +116,7 @@ static enum dpf_status check_stream(struct dpf_collect_job *j, const char *path,
     return status;
 }
 
-/* ---------------------------------------------------------------------------- receiving
- */
+/* ----------------------------------------------------------------------- receiving */
 
 static void forget_part(struct dpf_collect_owner *o)
 {
@@ -124,7 +147,7 @@ static enum dpf_status check_header(const struct dpf_collect_item *item,
     if (status == DPF_OK)
         status = dpf_header_decode(&decoder.root, &h, e);
     if (status == DPF_OK)
-        status = dpf_account_check_release(&h, 0, e);
+        status = dpf_account_check_release(&h, NULL, e);
     dpf_header_release(&h);
     dpf_decoder_release(&decoder);
     return status;
@@ -172,7 +195,8 @@ static enum dpf_status complete(struct dpf_collect_job *j, size_t number,
     } else {
         close(o->fd);
         o->fd = -1;
-        if (rename(o->part, o->path) != 0)
+        /* the name, too, is on the disk before the owner hears of it */
+        if (rename(o->part, o->path) != 0 || fsync(j->store_fd) != 0)
             return dpf_fail_errno(e, "cannot rename '%s'", o->part);
         o->done = true;
         j->done++;
@@ -202,10 +226,40 @@ static enum dpf_status take_frame(struct dpf_collect_job *j,
         refuse(j, item->owner, &why);
         return DPF_OK;
     }
-    if (!dpf_write_all(o->fd, item->data, item->size))
-        return dpf_fail_errno(e, "cannot write '%s'", o->part);
+    if (!dpf_write_all(o->fd, item->data, item->size)) {
+        if (errno != ENOSPC && errno != EDQUOT)
+            return dpf_fail_errno(e, "cannot write '%s'", o->part);
+        dpf_fail(&why, DPF_BAD_STREAM, "the curator has no room for it");
+        refuse(j, item->owner, &why);
+        return DPF_OK;
+    }
     return dpf_frame_is_trailer(item->data, item->size) ? complete(j, item->owner, e)
                                                         : DPF_OK;
+}
+
+/* Every owner on the line takes a socket and a file. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* One curator a store. */
+static enum dpf_status lock_store(struct dpf_collect_job *j, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_make_dirs(j->store, e);
+    if (status != DPF_OK)
+        return status;
+    j->store_fd = open(j->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (j->store_fd < 0)
+        return dpf_fail_errno(e, "cannot open '%s'", j->store);
+    j->store_open = true;
+    return flock(j->store_fd, LOCK_EX | LOCK_NB) == 0
+               ? DPF_OK
+               : dpf_fail(e, DPF_SYSTEM, "'%s' is in use by another curator", j->store);
 }
 
 /* What is kept from an earlier run. */
@@ -240,12 +294,13 @@ enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_sta
 {
     struct dpf_endpoint_options options = dpf_stage_endpoint_options();
     double start = dpf_clock_seconds(), finished = 0;
+    raise_descriptor_limit();
     enum dpf_status status = list_keys(j, &options, e);
     options.peer_keys = j->keys;
     options.peer_key_count = j->key_count;
     options.connect_seconds = 0;
     if (status == DPF_OK)
-        status = dpf_make_dirs(j->store, e);
+        status = lock_store(j, e);
     if (status == DPF_OK)
         status = dpf_collector_open(j->endpoint, &options, &j->collector, e);
     if (status == DPF_OK)
@@ -283,8 +338,7 @@ enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_sta
     return status;
 }
 
-/* ------------------------------------------------------------------------------ passing
- * on */
+/* ---------------------------------------------------------------------- passing on */
 
 static enum dpf_status open_stream(struct dpf_collect_job *j, size_t number,
                                    struct dpf_error *e)
@@ -370,5 +424,7 @@ void dpf_collect_job_release(struct dpf_collect_job *j)
     free(j->found);
     free(j->keys);
     dpf_header_release(&j->like);
+    if (j->store_open)
+        close(j->store_fd);
     *j = (struct dpf_collect_job){0};
 }

@@ -31,6 +31,8 @@ struct dpf_collect_job {
     size_t key_count, key_capacity, done, heard;
     char **found; /* names of files in owner_keys, owned */
     size_t found_count, found_capacity;
+    int store_fd; /* the folder, locked */
+    bool store_open;
     struct dpf_collector *collector;
     struct dpf_collect_owner *owners;
     struct dpf_header like; /* of the first stream: all others have to be like it */

@@ -22,8 +22,11 @@ struct sources {
 
 static void add_word(struct dpf_text *t, const char *word, size_t size)
 {
-    if (t->size && memmem(t->data, t->size, word, size))
-        return;
+    for (const char *at = t->size ? t->data : NULL; at; at = strchr(at, ',')) {
+        at += strspn(at, ", ");
+        if (strncmp(at, word, size) == 0 && (at[size] == '\0' || at[size] == ','))
+            return;
+    }
     dpf_text_add(t, t->size ? ", " : "");
     dpf_text_addn(t, word, size);
 }

@@ -169,6 +169,12 @@ static enum dpf_status open_method(struct dpf_randomize_job *j,
 
 /* --------------------------------------------------------------------------- fields */
 
+/* Another class must fit where the true one stood. */
+static bool classes_overflow(const struct dpf_field *f)
+{
+    return f->dtype == DPF_U8 && f->classes > 256;
+}
+
 static enum dpf_status find_fields(struct dpf_randomize_job *j, struct dpf_header *h,
                                    struct dpf_error *e)
 {
@@ -199,10 +205,13 @@ static enum dpf_status find_fields(struct dpf_randomize_job *j, struct dpf_heade
                         y->name, kind == NUMBERS ? " (or 'joint')" : "");
     if (!y && j->labels != DPF_LABELS_NONE && j->labels != DPF_LABELS_DROP)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no labels '%s'", j->label);
-    if (y && (j->labels == DPF_LABELS_RESPONSE || j->labels == DPF_LABELS_JOINT) &&
-        (y->classes < 2 || dpf_shape_elements(&y->shape) != 1))
+    if (y && j->labels != DPF_LABELS_DROP &&
+        (y->classes < 2 || dpf_shape_elements(&y->shape) != 1 || y->dtype == DPF_BITS))
         return dpf_fail(e, DPF_USAGE, "field '%s' holds no label of declared classes",
                         y->name);
+    if (classes_overflow(x) || (y && classes_overflow(y)))
+        return dpf_fail(e, DPF_USAGE, "field '%s' has more classes than its type holds",
+                        classes_overflow(x) ? x->name : y->name);
     return DPF_OK;
 }
 
@@ -262,7 +271,9 @@ static void add_events(struct dpf_randomize_job *j, struct dpf_stage *s)
         .units = j->values,
         .probabilities = j->probabilities,
         .probability_count = j->probability_count,
-        .moments = j->method == DPF_RANDOMIZE_PRIVUNIT ? j->moments : NULL};
+        .moments = j->method == DPF_RANDOMIZE_PRIVUNIT ? j->moments : NULL,
+        .shows_place = j->method == DPF_RANDOMIZE_PRIVUNIT,
+        .clear = j->labels == DPF_LABELS_CLEAR ? j->label : NULL};
     if (j->method == DPF_RANDOMIZE_RESPONSE) {
         m.spending.kind = DPF_SPEND_RESPONSE;
         m.spending.choices = j->values;
@@ -318,15 +329,21 @@ enum dpf_status dpf_randomize_job_open(struct dpf_randomize_job *j, struct dpf_s
 
 /* -------------------------------------------------------------------------- records */
 
-static void randomise_bits(struct dpf_randomize_job *j, const uint8_t *in, uint8_t *out)
+/* What stands in j->words, randomised. */
+static void release_words(struct dpf_randomize_job *j, uint8_t *out)
 {
     size_t bytes = (j->values + 7) / 8, words = (j->values + 63) / 64;
-    j->words[words - 1] = 0;
-    memcpy(j->words, in, bytes);
     dpf_bits_randomise(&j->bits, &j->random, j->words, words);
     memcpy(out, j->words, bytes);
     if (j->values % 8) /* what lies behind the end says nothing */
         out[bytes - 1] &= (uint8_t)((1 << j->values % 8) - 1);
+}
+
+static void randomise_bits(struct dpf_randomize_job *j, const uint8_t *in, uint8_t *out)
+{
+    j->words[(j->values - 1) / 64] = 0;
+    memcpy(j->words, in, (j->values + 7) / 8);
+    release_words(j, out);
 }
 
 static void randomise_one_hot(struct dpf_randomize_job *j, uint64_t value, uint8_t *out)
@@ -334,7 +351,7 @@ static void randomise_one_hot(struct dpf_randomize_job *j, uint64_t value, uint8
     size_t words = (j->values + 63) / 64;
     memset(j->words, 0, words * sizeof *j->words);
     j->words[value / 64] = (uint64_t)1 << value % 64;
-    randomise_bits(j, (const uint8_t *)j->words, out);
+    release_words(j, out);
 }
 
 static void sample_bit(struct dpf_randomize_job *j, const uint8_t *in, float *out)

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -145,6 +146,20 @@ static enum dpf_status read_all(struct dpf_release_memory *m, uint64_t size,
     return status;
 }
 
+/* The name of a new file is on the disk when its folder is. */
+static bool sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder =
+        slash ? dpf_strndup(path, (size_t)(slash - path) + 1) : dpf_strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool good = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    free(folder);
+    return good;
+}
+
 enum dpf_status dpf_release_memory_open(struct dpf_release_memory *m, const char *path,
                                         const struct dpf_stage *s, struct dpf_error *e)
 {
@@ -179,7 +194,8 @@ enum dpf_status dpf_release_memory_open(struct dpf_release_memory *m, const char
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no memory of releases", m->path);
     if (ftruncate(m->fd, 0) != 0 || lseek(m->fd, 0, SEEK_SET) != 0 ||
         !dpf_write_all(m->fd, magic, MAGIC) ||
-        !dpf_write_all(m->fd, identity, DPF_FINGERPRINT_HEX) || fsync(m->fd) != 0)
+        !dpf_write_all(m->fd, identity, DPF_FINGERPRINT_HEX) || fsync(m->fd) != 0 ||
+        !sync_folder(path))
         return dpf_fail_errno(e, "cannot write '%s'", path);
     return DPF_OK;
 }

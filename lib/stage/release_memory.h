@@ -3,9 +3,11 @@
  * second release, and cost as much again.
  *
  * The memory is a file that grows by chunks. A chunk is on the disk before any of it
- * leaves the process; one that was cut off by a crash never left, so it is dropped.
- * Beside what left, each record's input is remembered as a digest, and a record that is
- * not the one of before is refused. The file is as private as the records (mode 0600). */
+ * leaves the process; one that was cut off when the process died never left, so it is
+ * dropped. Anything else that is wrong (a disk that lost power in the middle of a write
+ * may leave zeros) stops the owner: what has left is then not known. Beside what left,
+ * each record's input is remembered as a digest, and a record that is not the one of
+ * before is refused. The file is as private as the records (mode 0600). */
 #ifndef DPF_STAGE_RELEASE_MEMORY_H
 #define DPF_STAGE_RELEASE_MEMORY_H
 

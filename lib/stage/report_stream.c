@@ -79,6 +79,27 @@ enum dpf_status dpf_report_stream_take(struct dpf_report_stream *r, struct dpf_b
     return DPF_OK;
 }
 
+uint64_t dpf_report_stream_sift(const struct dpf_report_stream *r, struct dpf_batch *b)
+{
+    float *x = b->tensor[r->x].data;
+    double length = 1 / (r->moments[0] * r->moments[0]); /* squared */
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < b->rows; i++) {
+        const float *message = x + i * r->values, *code = r->codes + i * r->outputs;
+        double norm = 0, largest = 0;
+        for (size_t k = 0; k < r->values; k++)
+            norm += (double)message[k] * (double)message[k];
+        for (size_t k = 0; k < r->outputs; k++)
+            largest = fmax(largest, isnan(code[k]) ? INFINITY : fabs((double)code[k]));
+        if (!(fabs(norm - length) <= 1e-3 * length) || largest > 1)
+            continue;
+        memmove(x + kept * r->values, message, r->values * sizeof *x);
+        memmove(r->codes + kept * r->outputs, code, r->outputs * sizeof *code);
+        kept++;
+    }
+    return kept;
+}
+
 void dpf_report_stream_release(struct dpf_report_stream *r)
 {
     free(r->codes);

@@ -22,6 +22,11 @@ enum dpf_status dpf_report_stream_open(struct dpf_report_stream *r, struct dpf_s
 /* Fill r->codes from a batch; its x becomes f32. */
 enum dpf_status dpf_report_stream_take(struct dpf_report_stream *r, struct dpf_batch *b,
                                        struct dpf_error *e);
+/* Keep what can be a message: a vector of the one length that all have, and numbers as
+ * its code. Others (of a broken or hostile owner) are left out, in b->tensor[x] and
+ * r->codes; returns how many are left. After dpf_report_stream_take(). */
+uint64_t dpf_report_stream_sift(const struct dpf_report_stream *r, struct dpf_batch *b);
+
 /* Public, labelled records as directions of length 1 with their codes, all in memory. */
 struct dpf_known_records {
     const struct dpf_report_stream *like; /* borrowed: what they have to fit to */

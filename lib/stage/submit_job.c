@@ -9,17 +9,35 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/signals.h"
 #include "base/text.h"
 
 #include "base/banned.h"
+
+/* "E" (then delta has to be 0) or "E,D". */
+static enum dpf_status parse_budget(const char *text, struct dpf_guarantee *limit,
+                                    struct dpf_error *e)
+{
+    const char *comma = strchr(text, ',');
+    char *epsilon = dpf_strndup(text, comma ? (size_t)(comma - text) : strlen(text));
+    bool good = epsilon && dpf_parse_real(epsilon, &limit->epsilon) &&
+                limit->epsilon > 0 &&
+                (!comma || (dpf_parse_real(comma + 1, &limit->delta) &&
+                            limit->delta >= 0 && limit->delta < 1));
+    free(epsilon);
+    return good ? DPF_OK : dpf_fail(e, DPF_USAGE, "a budget is E or E,D, not '%s'", text);
+}
 
 enum dpf_status dpf_submit_job_open(struct dpf_submit_job *j, struct dpf_stage *s,
                                     struct dpf_error *e)
 {
     const char *tmp = getenv("TMPDIR");
     struct dpf_channel **channels = NULL;
-    enum dpf_status status = dpf_account_check_release(&s->in, j->budget_epsilon, e);
+    struct dpf_guarantee limit = {0, 0, NULL};
+    enum dpf_status status = j->budget ? parse_budget(j->budget, &limit, e) : DPF_OK;
+    if (status == DPF_OK)
+        status = dpf_account_check_release(&s->in, j->budget ? &limit : NULL, e);
     if (status != DPF_OK)
         return status;
     j->folder = dpf_format("%s/dpflow-submit-XXXXXX", tmp && *tmp ? tmp : "/tmp");

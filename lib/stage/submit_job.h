@@ -8,9 +8,9 @@
 
 struct dpf_submit_job {
     const char *endpoint;
-    double budget_epsilon; /* the owner's own limit; 0: none */
-    double patience;       /* seconds without any success before giving up */
-    char *folder, *path;   /* where the stream is put aside */
+    const char *budget;  /* the owner's own limit, "E" or "E,D"; NULL: none */
+    double patience;     /* seconds without any success before giving up */
+    char *folder, *path; /* where the stream is put aside */
     struct dpf_stream_writer aside;
     uint64_t attempts;
 };

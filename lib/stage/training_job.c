@@ -180,6 +180,10 @@ static enum dpf_status begin_watched(void *context, struct dpf_header *h,
                                      struct dpf_error *e)
 {
     struct dpf_training_job *j = context;
+    if (h->is_private)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "records to watch have to be public or randomised: their scores "
+                        "are told after every epoch");
     return dpf_dataset_init(&j->watched, h, &j->need, e);
 }
 

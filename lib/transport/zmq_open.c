@@ -130,8 +130,8 @@ static void set_socket_options(struct dpf_zmq_channel *c)
     static const struct {
         int option, value;
     } settings[] = {
-        {ZMQ_SNDHWM, 0}, /* credit bounds the queues */
-        {ZMQ_RCVHWM, 0},
+        {ZMQ_SNDHWM, 0},  /* credit bounds the queues */
+        {ZMQ_RCVHWM, 64}, /* far above any window: for peers that ignore their credit */
         {ZMQ_HEARTBEAT_IVL, DPF_ZMQ_HEARTBEAT_MS},
         {ZMQ_HEARTBEAT_TIMEOUT, DPF_ZMQ_HEARTBEAT_TIMEOUT_MS},
         {ZMQ_HEARTBEAT_TTL, DPF_ZMQ_HEARTBEAT_TIMEOUT_MS},

@@ -750,6 +750,28 @@ static void very_many_copies(void)
         }
 }
 
+/* Owners count once, unless one used a model of another's records: those paid for both.
+ */
+static void owners_and_models(void)
+{
+#define LOCAL(e) PURE(e, "local")
+#define OWNERS(a, b)                                                                     \
+    "{'event': 'merge', 'same_source': false, 'distinct_owners': true, 'branches': [[" a \
+    "], [" b "]]}"
+    SAME("owners", epsilon_of_events(EVENTS(OWNERS(LOCAL("5.0"), LOCAL("1.0")))), 5);
+    SAME("public model",
+         epsilon_of_events(EVENTS(OWNERS(
+             LOCAL("5.0"),
+             "{'event': 'model', 'data': 'public', 'events': []}, " LOCAL("1.0")))),
+         5);
+    double e = epsilon_of_events(EVENTS(
+        OWNERS(LOCAL("5.0"), "{'event': 'model', 'data': 'protected', 'events': [" LOCAL(
+                                 "2.0") "]}, " LOCAL("1.0"))));
+    CU_ASSERT(e >= 7);
+#undef LOCAL
+#undef OWNERS
+}
+
 static void selections_that_do_not_fit(void)
 {
     static const char *const relations[] = {"add-remove", "replace-one"};
@@ -1300,6 +1322,7 @@ const struct dpf_test dpf_tests[] = {
     {"sampling under other relations is refused", sampling_under_other_relations},
     {"augmentation multiplies", augmentation_multiplies},
     {"so many copies that no noise is left", very_many_copies},
+    {"owners count once, unless one used another's model", owners_and_models},
     {"selections that do not fit the relation", selections_that_do_not_fit},
     {"models nest", models_nest},
     {"private models without a mechanism", models_without_a_mechanism},

@@ -619,7 +619,7 @@ static void sphere_begin(struct sphere_case *c, size_t directions, size_t labels
     struct dpf_sphere_plan plan = {VALUES, labels, directions, 7, 3, epsilon};
     memset(c, 0, sizeof *c);
     memcpy(c->record, records, sizeof records);
-    c->place = 12;
+    c->place = 13;
     c->label[1] = labels ? 1 : 0;
     CU_ASSERT_FATAL(dpf_sphere_init(&c->m, &plan, NULL) == DPF_OK);
 }

@@ -10,6 +10,7 @@
 #include "nn/expected_bits.h"
 #include "nn/report_form.h"
 #include "random/seeded.h"
+#include "stage/report_stream.h"
 
 #include "base/banned.h"
 
@@ -150,6 +151,22 @@ static void test_known_records(void)
     CU_ASSERT_DOUBLE_EQUAL(gram[1] / moment[1], 0.48 / 0.8, 1e-6);
 }
 
+/* Vectors of another length, and what is no number, are no messages. */
+static void test_sift(void)
+{
+    float x[5][2] = {{2, 0}, {1, 0}, {NAN, 2}, {0, -2}, {1.2f, 1.6f}};
+    float codes[5][2] = {{1, 0}, {1, 0}, {1, 0}, {1, -1}, {NAN, 0}};
+    struct dpf_report_stream r = {
+        .x = 0, .y = 1, .values = 2, .outputs = 2, .moments = {0.5, 0.3}};
+    struct dpf_batch b = {.rows = 5, .count = 1};
+    const struct dpf_shape shape = {2, {5, 2}};
+    CU_ASSERT_FATAL(dpf_tensor_view(&b.tensor[0], DPF_F32, &shape, x, NULL) == DPF_OK);
+    r.codes = codes[0];
+    CU_ASSERT(dpf_report_stream_sift(&r, &b) == 2);
+    CU_ASSERT(x[0][0] == 2 && x[1][0] == 0 && x[1][1] == -2);
+    CU_ASSERT(codes[1][0] == 1 && codes[1][1] == -1);
+}
+
 static void test_form_refused(void)
 {
     struct dpf_report_form f;
@@ -184,6 +201,7 @@ const struct dpf_test dpf_tests[] = {
     {"components: what cannot be is refused", test_components_refused},
     {"messages: gram and moments of the truth", test_report_form},
     {"public records count by their weight", test_known_records},
+    {"what is no message is left out", test_sift},
     {"moments of no messages are refused", test_form_refused},
     {"networks without a first layer over bits are refused", test_expected_refused},
     {NULL, NULL}};

@@ -9,9 +9,9 @@
 
 #include "base/banned.h"
 
-const char *const dpf_initialisers[] = {"he-normal",      "he-uniform",   "xavier-normal",
-                                        "xavier-uniform", "lecun-normal", "torch",
-                                        "zero",           "oriented",     NULL};
+const char *const dpf_initialisers[] = {
+    "he-normal", "he-uniform", "xavier-normal", "xavier-uniform", "lecun-normal",
+    "torch",     "zero",       "oriented",      "he-centred",     NULL};
 
 /* How many inputs an output adds up, and how many outputs an input reaches. */
 static void fans(const struct dpf_node *n, double *in, double *out)
@@ -88,6 +88,19 @@ static void orient(const struct dpf_shape *s, float *to)
     }
 }
 
+/* Each filter sees differences, not brightness: its weights sum to 0. */
+static void centre(const struct dpf_shape *s, float *to)
+{
+    uint64_t filter = dpf_shape_elements(s) / s->dim[0];
+    for (uint64_t o = 0; o < s->dim[0]; o++, to += filter) {
+        double mean = 0;
+        for (uint64_t i = 0; i < filter; i++)
+            mean += (double)to[i] / (double)filter;
+        for (uint64_t i = 0; i < filter; i++)
+            to[i] = (float)((double)to[i] - mean);
+    }
+}
+
 bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
                     float *parameters)
 {
@@ -124,6 +137,8 @@ bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
         snprintf(purpose, sizeof purpose, "weights of %s", n->name);
         dpf_seeded_init(&r, purpose, seed, 0);
         draw(&r, uniform, deviation, count, first);
+        if (n->op == DPF_OP_CONV && strcmp(name, "he-centred") == 0)
+            centre(&n->parameters[0], first);
         if (n->parameter_count > 1 && strcmp(name, "torch") == 0)
             draw(&r, true, deviation, dpf_shape_elements(&n->parameters[1]),
                  parameters + n->offset[1]);

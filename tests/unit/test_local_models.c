@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "nn/components.h"
 #include "nn/expected_bits.h"
+#include "nn/initialise.h"
 #include "nn/report_form.h"
 #include "random/seeded.h"
 #include "stage/report_stream.h"
@@ -177,6 +178,35 @@ static void test_form_refused(void)
     }
 }
 
+/* Every filter of a convolution sums to 0; dense layers are as he-normal has them. */
+static void test_centred(void)
+{
+    static const char text[] = "input x 3x8x8\nc = conv x out=6 kernel=3\nf = flatten c\n"
+                               "y = dense f out=4\noutput y\n";
+    struct dpf_model m;
+    CU_ASSERT_FATAL(dpf_model_parse(&m, text, sizeof text - 1, "text", NULL) == DPF_OK);
+    float *centred = calloc(m.span + 1, sizeof *centred);
+    float *normal = calloc(m.span + 1, sizeof *normal);
+    CU_ASSERT(dpf_initialise(&m, "he-centred", 3, centred));
+    CU_ASSERT(dpf_initialise(&m, "he-normal", 3, normal));
+    const struct dpf_node *conv = dpf_model_find(&m, "c"),
+                          *dense = dpf_model_find(&m, "y");
+    for (int o = 0; o < 6; o++) {
+        double sum = 0, shift = (double)(normal[conv->offset[0] + (size_t)o * 27] -
+                                         centred[conv->offset[0] + (size_t)o * 27]);
+        for (size_t i = 0; i < 27; i++) {
+            size_t at = conv->offset[0] + (size_t)o * 27 + i;
+            sum += (double)centred[at];
+            CU_ASSERT_DOUBLE_EQUAL(normal[at] - centred[at], shift, 1e-6);
+        }
+        CU_ASSERT_DOUBLE_EQUAL(sum, 0, 1e-5);
+    }
+    CU_ASSERT(centred[dense->offset[0]] == normal[dense->offset[0]]);
+    free(centred);
+    free(normal);
+    dpf_model_release(&m);
+}
+
 /* Only a network that starts with one dense layer over bits can be averaged. */
 static void test_expected_refused(void)
 {
@@ -203,5 +233,6 @@ const struct dpf_test dpf_tests[] = {
     {"public records count by their weight", test_known_records},
     {"what is no message is left out", test_sift},
     {"moments of no messages are refused", test_form_refused},
+    {"centred filters sum to 0", test_centred},
     {"networks without a first layer over bits are refused", test_expected_refused},
     {NULL, NULL}};

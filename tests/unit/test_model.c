@@ -43,6 +43,8 @@ static void test_architectures(void)
         {"dpsgd-digits", "f", "256", 160 + 2570},
         {"oriented-mnist", "f", "392", 208},
         {"dpsgd-cifar", "f", "1024", 896 + 18496 + 36928 + 65600 + 650},
+        {"latent-fc256", "y", "10", 92160ull * 256 + 256 + 2570},
+        {"embed-mnist", "f", "1600", 320 + 18496 + 204928 + 1290},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dpf_model m;

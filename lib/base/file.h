@@ -41,6 +41,9 @@ bool dpf_writev_all(int fd, struct iovec *parts, int count);
  * An interrupting signal that asks the program to stop ends it with EINTR. */
 long long dpf_read_full(int fd, void *data, size_t size);
 
+/* As many open files as the system allows this process. */
+void dpf_raise_descriptor_limit(void);
+
 /* mkdir -p. */
 enum dpf_status dpf_make_dirs(const char *path, struct dpf_error *e);
 /* rm -r, for folders that the program made itself. Errors are ignored. */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -464,17 +463,6 @@ static enum dpf_status make_folders(struct dpf_plan *plan, struct dpf_error *e)
     return DPF_OK;
 }
 
-/* Every edge of a pipe run takes two descriptors here until its processes have started.
- */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static char *absolute(const char *path)
 {
     if (*path == '/')
@@ -497,7 +485,8 @@ enum dpf_status dpf_plan_make(struct dpf_plan *plan, const struct dpf_pipeline *
     if (!plan->run_dir || !plan->store || !plan->work || !plan->streams)
         return dpf_fail_memory(e);
     enum dpf_status status = DPF_OK;
-    raise_descriptor_limit();
+    dpf_raise_descriptor_limit(); /* every edge of a pipe run takes two until its
+                                   * processes have started */
     for (size_t i = 0; status == DPF_OK && i < pipeline->count; i++)
         status = fingerprint_statement(plan, i, e);
     if (status == DPF_OK && mode == DPF_PLAN_REAL)

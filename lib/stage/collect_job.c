@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "account/ledger.h"
@@ -237,16 +236,6 @@ static enum dpf_status take_frame(struct dpf_collect_job *j,
                                                         : DPF_OK;
 }
 
-/* Every owner on the line takes a socket and a file. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* One curator a store. */
 static enum dpf_status lock_store(struct dpf_collect_job *j, struct dpf_error *e)
 {
@@ -294,7 +283,7 @@ enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_sta
 {
     struct dpf_endpoint_options options = dpf_stage_endpoint_options();
     double start = dpf_clock_seconds(), finished = 0;
-    raise_descriptor_limit();
+    dpf_raise_descriptor_limit(); /* every owner on the line takes a socket and a file */
     enum dpf_status status = list_keys(j, &options, e);
     options.peer_keys = j->keys;
     options.peer_key_count = j->key_count;

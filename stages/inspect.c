@@ -12,7 +12,7 @@
 #include "base/banned.h"
 
 static struct {
-    bool json, no_statistics;
+    bool json, no_statistics, heat;
     int64_t head;
     const char *png, *npy;
 } opt = {.head = 2};
@@ -24,6 +24,8 @@ static const struct dpf_option options[] = {
                  "only header, first records and trailer: faster"),
     DPF_OPT_OUTFILE("png", &opt.png, "DIR",
                     "write a contact sheet DIR/FIELD.png of each picture field"),
+    DPF_OPT_FLAG("heat", &opt.heat,
+                 "--png: small values green, large ones red, as relevance is drawn"),
     DPF_OPT_OUTFILE("npy", &opt.npy, "DIR", "write each field to DIR/FIELD.npy"),
     DPF_OPT_END,
 };
@@ -45,6 +47,8 @@ static enum dpf_status open_sheets(struct dpf_stage *s, struct dpf_error *e)
         if (dpf_sheet_can_draw(&s->in.fields[i].shape)) {
             status = dpf_sheet_new(&sheets[i], &s->in.fields[i].shape,
                                    label_field >= 0 ? y->classes : 0, e);
+            if (status == DPF_OK && opt.heat)
+                dpf_sheet_use_heat(sheets[i]);
             drawn++;
         }
     if (status == DPF_OK && !drawn)
@@ -68,6 +72,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     for (int i = 0; i < DPF_MAX_FIELDS; i++)
         writers[i].file.fd = -1;
+    if (opt.heat && !opt.png)
+        return dpf_fail(e, DPF_USAGE, "'--heat' goes with '--png'");
     enum dpf_status status = opt.json ? dpf_show_header_json(s->text, &s->in, e)
                                       : dpf_show_header_text(s->text, &s->in, e);
     if (status == DPF_OK && opt.png)

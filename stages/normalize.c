@@ -13,6 +13,7 @@ static struct {
     struct dpf_range unit;
     bool zscore, declared, both_signs, non_private;
     double ball;
+    int64_t lot_mean;
     const char *bounds, *fit, *field;
 } opt = {.field = "x"};
 
@@ -29,6 +30,9 @@ static const struct dpf_option options[] = {
                  "centre and scale each record by its own mean and deviation"),
     DPF_OPT_REAL("ball", &opt.ball, "R", 1e-30, 1e30,
                  "then scale each record into the L2 ball of radius R"),
+    DPF_OPT_INT("lot-mean", &opt.lot_mean, "N", 1, 1e9,
+                "subtract from each feature its mean over each N records that follow one "
+                "another; not of private records"),
     DPF_OPT_FLAG("signed", &opt.both_signs, "map to [-1,1] instead of [0,1]"),
     DPF_OPT_CHOICE("fit", &opt.fit, fits, "HOW",
                    "take each feature's scale from the data: no privacy is left, so only "
@@ -41,6 +45,7 @@ static const struct dpf_option options[] = {
 
 static struct dpf_scaling scaling;
 static struct dpf_moments moments;
+static struct dpf_lot_means means;
 static struct dpf_spool spool;
 static int field_index;
 
@@ -48,10 +53,11 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     (void)s;
     int ways = opt.unit.given + (opt.bounds != NULL) + opt.declared + opt.zscore +
-               (opt.fit != NULL);
+               (opt.fit != NULL) + (opt.lot_mean > 0);
     if (ways > 1)
         return dpf_fail(e, DPF_USAGE,
-                        "give one of --unit, --bounds, --declared, --zscore and --fit");
+                        "give one of --unit, --bounds, --declared, --zscore, --lot-mean "
+                        "and --fit");
     if (ways == 0 && opt.ball == 0)
         return dpf_fail(e, DPF_USAGE,
                         "say how: --unit LO:HI, --bounds FILE, --declared, "
@@ -117,10 +123,17 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
             dpf_stage_add_unprotected_event(
                 s, "the scale of each feature was taken from the data without noise");
         status = dpf_moments_init(&moments, dpf_shape_elements(&f->shape), e);
-        if (status == DPF_OK)
-            status = dpf_spool_open(&spool, &s->out, e);
     }
-    return status;
+    if (status == DPF_OK && opt.lot_mean && s->in.is_private)
+        status = dpf_fail(e, DPF_PRIVACY,
+                          "the mean of a lot is made of all its records: '--lot-mean' is "
+                          "for public or protected ones");
+    if (opt.lot_mean) {
+        s->out_deferred = true;
+        dpf_lot_means_init(&means, dpf_shape_elements(&f->shape), (uint64_t)opt.lot_mean);
+    }
+    return status == DPF_OK && s->out_deferred ? dpf_spool_open(&spool, &s->out, e)
+                                               : status;
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
@@ -131,25 +144,32 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
     enum dpf_status status = dpf_tensor_make_f32(x, e);
     if (status != DPF_OK)
         return status;
-    status =
-        opt.fit ? dpf_moments_add(&moments, x, e) : dpf_scaling_apply(&scaling, x, e);
+    status = opt.fit        ? dpf_moments_add(&moments, x, e)
+             : opt.lot_mean ? dpf_lot_means_add(&means, x, e)
+                            : dpf_scaling_apply(&scaling, x, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, status, "cannot scale field '%s'", opt.field);
-    return opt.fit ? dpf_spool_add(&spool, b, e) : DPF_OK;
+    return s->out_deferred ? dpf_spool_add(&spool, b, e) : DPF_OK;
 }
 
-/* --fit: the whole input was seen; now scale what was put aside. */
+/* The whole input was seen; now scale what was put aside. */
 static enum dpf_status emit_fitted(struct dpf_stage *s, struct dpf_error *e)
 {
-    dpf_moments_finish(&moments);
-    enum dpf_status status = dpf_scale_from_fit(
-        &scaling.scale, &moments, strcmp(opt.fit, "unit") == 0, opt.both_signs, e);
+    enum dpf_status status = DPF_OK;
+    if (opt.fit) {
+        dpf_moments_finish(&moments);
+        status = dpf_scale_from_fit(&scaling.scale, &moments,
+                                    strcmp(opt.fit, "unit") == 0, opt.both_signs, e);
+    }
+    dpf_lot_means_finish(&means);
     if (status == DPF_OK)
         status = dpf_stage_begin(s, e);
     struct dpf_batch *b = NULL;
     do {
         if (status == DPF_OK)
             status = dpf_spool_next(&spool, &b, e);
+        if (status == DPF_OK && b && opt.lot_mean)
+            dpf_lot_means_subtract(&means, &b->tensor[field_index]);
         if (status == DPF_OK && b)
             status = dpf_scaling_apply(&scaling, &b->tensor[field_index], e);
         if (status == DPF_OK && b)
@@ -160,7 +180,7 @@ static enum dpf_status emit_fitted(struct dpf_stage *s, struct dpf_error *e)
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
-    if (opt.fit)
+    if (opt.fit || opt.lot_mean)
         return emit_fitted(s, e);
     if (scaling.clipped)
         dpf_notice("%llu values were outside the declared bounds and were clipped",
@@ -173,6 +193,7 @@ static void on_release(struct dpf_stage *s)
     (void)s;
     dpf_scale_release(&scaling.scale);
     dpf_moments_release(&moments);
+    dpf_lot_means_release(&means);
     dpf_spool_release(&spool);
 }
 

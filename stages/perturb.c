@@ -1,9 +1,16 @@
 /* perturb: release records, their sum or their quadratic form with noise. */
+#include <string.h>
+
 #include "stage/perturb_job.h"
 
 #include "base/banned.h"
 
-static struct dpf_perturb_job job = {.field = "x", .target = "y", .seed = -1, .y = -1};
+static struct dpf_perturb_job job = {
+    .field = "x",
+    .target = "y",
+    .seed = -1,
+    .y = -1,
+    .features = {.draw = "record", .coefficients = "all"}};
 
 static const struct dpf_option options[] = {
     {.name = "release",
@@ -11,14 +18,15 @@ static const struct dpf_option options[] = {
      .target = &job.release,
      .choices = dpf_release_words,
      .arg = "WHAT",
-     .help = "each record (local privacy), the sum of all, or the coefficients of least "
-             "squares",
+     .help = "each record (local privacy), the sum of all, the coefficients of least "
+             "squares, the mean relevance of features, or features by their relevance",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_CHOICE("mechanism", &job.mechanism, dpf_perturb_words, "NAME",
                    "the noise on records and sums"),
-    DPF_OPT_CHOICE("variant", &job.variant, dpf_quadratic_words, "NAME",
-                   "quadratic: paper (Laplace as printed), sound (less of it, proven), "
-                   "gaussian, plain (no noise)"),
+    DPF_OPT_CHOICE(
+        "variant", &job.variant, dpf_quadratic_words, "NAME",
+        "paper (as printed), sound (proven); quadratic: gaussian, too; plain: no "
+        "noise"),
     DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the privacy to spend"),
     DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of Gaussian noise"),
     DPF_OPT_CHOICE("relation", &job.relation, dpf_central_words, "NAME",
@@ -27,9 +35,31 @@ static const struct dpf_option options[] = {
                  "cut each record down to this L1 norm; else its declared bounds count"),
     DPF_OPT_REAL("clip-l2", &job.clip_l2, "R", 1e-30, 1e30,
                  "the same in L2, for Gaussian noise (the declared norm)"),
+    DPF_OPT_ENDPOINT("relevance", &job.features.relevance, "STREAM",
+                     "features: how relevant each is; the noise follows it. Without, all "
+                     "get the same (ILM)",
+                     0),
+    DPF_OPT_REAL("label-epsilon", &job.features.label_epsilon, "E", 1e-9, 1e6,
+                 "features: what is spent on the class"),
+    DPF_OPT_INT("lot", &job.features.lot, "B", 1, 1e9,
+                "features, paper: records of a training step; noise is divided by it"),
+    DPF_OPT_REAL(
+        "neurons", &job.features.neurons, "N", 1e-9, 1e9,
+        "features, paper: |h_0|, how many first neurons a feature is counted for"),
+    DPF_OPT_INT("hidden", &job.features.hidden, "N", 1, 1e9,
+                "features, paper: |h_k|, neurons of the last hidden layer"),
+    DPF_OPT_CHOICE("draw", &job.features.draw, dpf_draw_words, "WHEN",
+                   "features, paper: noise for each record, or one draw for each lot or "
+                   "for all, which protects nothing (record)"),
+    DPF_OPT_CHOICE(
+        "coefficients", &job.features.coefficients, dpf_coefficient_words, "WHICH",
+        "features, paper: those of the loss that get noise: all, as printed, or "
+        "the first, which the class decides (all)"),
+    DPF_OPT_REAL("limit", &job.features.limit, "R", 1e-30, 1e30,
+                 "features: cut noisy values to [-R,R]"),
     DPF_OPT_STRING("field", &job.field, "NAME", "what is perturbed (x)"),
     DPF_OPT_STRING("target", &job.target, "NAME",
-                   "quadratic: what is to be predicted, a number or a class (y)"),
+                   "what is to be predicted, a number or a class (y)"),
     DPF_OPT_FLAG("no-intercept", &job.no_intercept,
                  "quadratic: no constant beside the features"),
     DPF_OPT_FLAG("only", &job.only, "records: drop all other fields"),
@@ -42,6 +72,9 @@ static const struct dpf_option options[] = {
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
+    job.features.epsilon = job.epsilon;
+    job.features.paper = job.variant && strcmp(job.variant, "paper") == 0;
+    job.features.plain = job.variant && strcmp(job.variant, "plain") == 0;
     return dpf_perturb_job_check(&job, s, e);
 }
 

@@ -15,7 +15,7 @@ enum { COLUMNS = 10, PLAIN_ROWS = 10, GAP = 2, MAX_ROWS = 32, MAX_SIDE = 512 };
 
 struct dpf_sheet {
     uint64_t channels, depth, height, width;
-    bool colour;
+    bool colour, heat;
     uint64_t rows;
     uint64_t used[MAX_ROWS];
     double *cells; /* rows x COLUMNS x cell values, kept until the range is known */
@@ -72,6 +72,12 @@ enum dpf_status dpf_sheet_new(struct dpf_sheet **take_sheet,
     return DPF_OK;
 }
 
+void dpf_sheet_use_heat(struct dpf_sheet *s)
+{
+    s->heat = true;
+    s->colour = false; /* channels side by side */
+}
+
 void dpf_sheet_add(struct dpf_sheet *s, const struct dpf_tensor *x, uint64_t row,
                    uint64_t label)
 {
@@ -104,13 +110,26 @@ bool dpf_sheet_full(const struct dpf_sheet *s)
     return true;
 }
 
-static png_byte shade(const struct dpf_sheet *s, double v)
+/* Where a value stands between the extremes, in [0, 1]. */
+static double level(const struct dpf_sheet *s, double v)
 {
     if (!isfinite(v) || s->hi <= s->lo)
         return 0;
     double span = s->hi / 2 - s->lo / 2; /* halves: the difference may overflow */
-    double level = 255 * fmin(fmax((v / 2 - s->lo / 2) / span, 0), 1);
-    return (png_byte)(level + 0.5);
+    return fmin(fmax((v / 2 - s->lo / 2) / span, 0), 1);
+}
+
+static png_byte shade(double v)
+{
+    return (png_byte)(255 * v + 0.5);
+}
+
+/* Green over yellow to red. */
+static void heat(double v, png_bytep p)
+{
+    p[0] = shade(fmin(2 * v, 1));
+    p[1] = shade(fmin(2 - 2 * v, 0.75));
+    p[2] = 0;
 }
 
 /* Draw one cell, each value as a square of `zoom` pixels. */
@@ -124,8 +143,11 @@ static void draw(const struct dpf_sheet *s, const double *cell, png_bytep pixels
             for (uint64_t x = 0; x < s->width * zoom; x++) {
                 uint64_t i = y / zoom * s->width + x / zoom;
                 png_bytep p = pixels + y * stride + 3 * (t * s->width * zoom + x);
-                for (int c = 0; c < 3; c++)
-                    p[c] = shade(s, cell[(s->colour ? (uint64_t)c : t) * plane + i]);
+                if (s->heat)
+                    heat(level(s, cell[t * plane + i]), p);
+                for (int c = 0; !s->heat && c < 3; c++)
+                    p[c] =
+                        shade(level(s, cell[(s->colour ? (uint64_t)c : t) * plane + i]));
             }
 }
 

@@ -13,6 +13,8 @@ struct dpf_sheet;
 enum dpf_status dpf_sheet_new(struct dpf_sheet **take_sheet,
                               const struct dpf_shape *record, uint64_t rows,
                               struct dpf_error *e);
+/* Draw values as heat: from green over yellow to red, colours as three pictures. */
+void dpf_sheet_use_heat(struct dpf_sheet *s);
 /* Offer record `row` of a tensor; `label` is its class, or UINT64_MAX if there
  * are none. Ignored when full. */
 void dpf_sheet_add(struct dpf_sheet *s, const struct dpf_tensor *x, uint64_t row,

@@ -285,3 +285,54 @@ enum dpf_status dpf_scale_from_fit(struct dpf_scale *s, const struct dpf_moments
     return unit ? dpf_scale_from_bounds(s, m->lo, m->hi, m->features, both_signs, e)
                 : dpf_scale_from_moments(s, m->mean, m->square, m->features, e);
 }
+
+/* ------------------------------------------------------------------------------- lots */
+
+void dpf_lot_means_init(struct dpf_lot_means *m, size_t features, uint64_t lot)
+{
+    *m = (struct dpf_lot_means){.features = features, .lot = lot};
+}
+
+enum dpf_status dpf_lot_means_add(struct dpf_lot_means *m, const struct dpf_tensor *x,
+                                  struct dpf_error *e)
+{
+    const float *v = x->data;
+    for (uint64_t row = 0; row < dpf_tensor_rows(x); row++, m->records++) {
+        size_t at = (size_t)(m->records / m->lot) * m->features;
+        if (m->records % m->lot == 0) {
+            if (!dpf_grow(&m->sums, &m->capacity, at + m->features, sizeof *m->sums))
+                return dpf_fail_memory(e);
+            memset(m->sums + at, 0, m->features * sizeof *m->sums);
+        }
+        for (size_t i = 0; i < m->features; i++)
+            m->sums[at + i] += (double)*v++;
+    }
+    return DPF_OK;
+}
+
+void dpf_lot_means_finish(struct dpf_lot_means *m)
+{
+    for (uint64_t first = 0; first < m->records; first += m->lot) {
+        uint64_t count = m->records - first < m->lot ? m->records - first : m->lot;
+        double *sums = m->sums + (size_t)(first / m->lot) * m->features;
+        for (size_t i = 0; i < m->features; i++)
+            sums[i] /= (double)count;
+    }
+    m->records = 0;
+}
+
+void dpf_lot_means_subtract(struct dpf_lot_means *m, struct dpf_tensor *x)
+{
+    float *v = x->data;
+    for (uint64_t row = 0; row < dpf_tensor_rows(x); row++, m->records++) {
+        const double *mean = m->sums + (size_t)(m->records / m->lot) * m->features;
+        for (size_t i = 0; i < m->features; i++, v++)
+            *v = (float)((double)*v - mean[i]);
+    }
+}
+
+void dpf_lot_means_release(struct dpf_lot_means *m)
+{
+    free(m->sums);
+    *m = (struct dpf_lot_means){0};
+}

@@ -68,4 +68,20 @@ void dpf_moments_release(struct dpf_moments *m);
 enum dpf_status dpf_scale_from_fit(struct dpf_scale *s, const struct dpf_moments *m,
                                    bool unit, bool both_signs, struct dpf_error *e);
 
+/* The mean of each feature over each `lot` records that follow one another, the last lot
+ * being what is left. */
+struct dpf_lot_means {
+    size_t features;
+    uint64_t lot, records; /* seen, and then centred */
+    double *sums;          /* [lots, features] */
+    size_t capacity;
+};
+void dpf_lot_means_init(struct dpf_lot_means *m, size_t features, uint64_t lot);
+enum dpf_status dpf_lot_means_add(struct dpf_lot_means *m, const struct dpf_tensor *x,
+                                  struct dpf_error *e);
+/* Sums become means; the next records to be centred are the first again. */
+void dpf_lot_means_finish(struct dpf_lot_means *m);
+void dpf_lot_means_subtract(struct dpf_lot_means *m, struct dpf_tensor *x);
+void dpf_lot_means_release(struct dpf_lot_means *m);
+
 #endif

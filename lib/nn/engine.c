@@ -1,12 +1,12 @@
 #include "nn/engine.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/signals.h"
 #include "nn/geometry.h"
 #include "privacy/grid.h"
@@ -39,7 +39,7 @@ static void *serve(void *argument)
 }
 
 /* Let every worker do the job; the first is the caller's own thread. */
-static enum dpf_status run_job(struct dpf_engine *g, dpf_worker_job *job, void *context,
+enum dpf_status dpf_engine_run(struct dpf_engine *g, dpf_worker_job *job, void *context,
                                struct dpf_error *e)
 {
     for (int i = 0; i < g->threads; i++)
@@ -76,12 +76,6 @@ static int64_t good_microbatch(const struct dpf_model *m)
     return n < 1 ? 1 : n > 256 ? 256 : (int64_t)n;
 }
 
-static int processors(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 /* Before anything is allocated: the system would promise more than it has. */
 static bool fits_memory(const struct dpf_engine *g, const struct dpf_engine_setup *setup)
 {
@@ -110,7 +104,8 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
                                                      .capacity = g->microbatch,
                                                      .training = setup->training,
                                                      .clipping = setup->clipping,
-                                                     .every_value = setup->every_value},
+                                                     .every_value = setup->every_value,
+                                                     .relevance = setup->relevance},
                          e);
     if (status != DPF_OK)
         return status;
@@ -131,12 +126,12 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
 enum dpf_status dpf_engine_init(struct dpf_engine *g,
                                 const struct dpf_engine_setup *setup, struct dpf_error *e)
 {
-    *g = (struct dpf_engine){.model = setup->model,
-                             .kernels = setup->kernels,
-                             .threads = setup->threads ? setup->threads : processors(),
-                             .microbatch = setup->microbatch
-                                               ? setup->microbatch
-                                               : good_microbatch(setup->model)};
+    *g = (struct dpf_engine){
+        .model = setup->model,
+        .kernels = setup->kernels,
+        .threads = setup->threads ? setup->threads : dpf_processors(),
+        .microbatch =
+            setup->microbatch ? setup->microbatch : good_microbatch(setup->model)};
     if (!fits_memory(g, setup)) {
         enum dpf_status status =
             dpf_fail(e, DPF_USAGE,
@@ -249,8 +244,8 @@ static void take_losses(struct dpf_worker *w, const struct dpf_lot *lot, int64_t
 }
 
 /* Forward of one microbatch; its outputs into w->output. */
-static void forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
-                    int64_t n, bool training)
+void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
+                        int64_t n, bool training)
 {
     const struct dpf_model *m = w->net.model;
     int64_t out = dpf_nn_elements(&m->nodes[m->output].shape);
@@ -262,17 +257,13 @@ static void forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t fir
 
 /* A worker's part of a lot, and how many of its examples are taken at a time: equal
  * parts, in equal pieces as far as it goes. */
-struct part {
-    int64_t from, to, piece;
-};
-
-static struct part part_of(const struct dpf_worker *w, int64_t count)
+struct dpf_part dpf_worker_part(const struct dpf_worker *w, int64_t count)
 {
     const struct dpf_engine *g = w->engine;
     int64_t share = (count + g->threads - 1) / g->threads;
     int64_t pieces = (share + g->microbatch - 1) / g->microbatch;
-    struct part p = {.from = w->number * share,
-                     .piece = pieces ? (share + pieces - 1) / pieces : 1};
+    struct dpf_part p = {.from = w->number * share,
+                         .piece = pieces ? (share + pieces - 1) / pieces : 1};
     p.from = p.from < count ? p.from : count;
     p.to = p.from + share < count ? p.from + share : count;
     return p;
@@ -281,7 +272,7 @@ static struct part part_of(const struct dpf_worker *w, int64_t count)
 static void gradients_job(struct dpf_worker *w, void *context)
 {
     const struct dpf_lot *lot = context;
-    struct part part = part_of(w, lot->count);
+    struct dpf_part part = dpf_worker_part(w, lot->count);
     w->loss = 0;
     w->correct = w->clipped = 0;
     w->net.seed = lot->seed;
@@ -293,7 +284,7 @@ static void gradients_job(struct dpf_worker *w, void *context)
                                 dpf_stop_signal());
             return;
         }
-        forward(w, lot, first, n, true);
+        dpf_worker_forward(w, lot, first, n, true);
         take_losses(w, lot, first, n, NULL);
         w->clipped += dpf_network_backward(&w->net, n, (uint64_t)first, w->d, lot->rule,
                                            lot->clip_l2);
@@ -315,7 +306,7 @@ enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot 
                                      struct dpf_lot_result *result, struct dpf_error *e)
 {
     struct dpf_lot copy = *lot;
-    enum dpf_status status = run_job(g, gradients_job, &copy, e);
+    enum dpf_status status = dpf_engine_run(g, gradients_job, &copy, e);
     add_up(g, result);
     return status;
 }
@@ -448,7 +439,7 @@ enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
 {
     struct update u = {o, noise, (float)(1 / divisor)};
     dpf_optimiser_begin(o);
-    return g->kernels->host_memory ? run_job(g, update_job, &u, e)
+    return g->kernels->host_memory ? dpf_engine_run(g, update_job, &u, e)
                                    : update_through_host(g, &u, e);
 }
 
@@ -463,13 +454,13 @@ static void values_job(struct dpf_worker *w, void *context)
 {
     const struct values *v = context;
     const struct dpf_lot_values *want = v->want;
-    struct part part = part_of(w, v->lot->count);
+    struct dpf_part part = dpf_worker_part(w, v->lot->count);
     int64_t record = dpf_nn_elements(&w->net.model->nodes[want->node].shape);
     w->loss = 0;
     w->correct = w->clipped = 0;
     for (int64_t first = part.from; first < part.to; first += part.piece) {
         int64_t n = part.to - first < part.piece ? part.to - first : part.piece;
-        forward(w, v->lot, first, n, false);
+        dpf_worker_forward(w, v->lot, first, n, false);
         if (want->losses || want->result)
             take_losses(w, v->lot, first, n, want->losses);
         if (want->values)
@@ -482,7 +473,7 @@ enum dpf_status dpf_engine_values(struct dpf_engine *g, const struct dpf_lot *lo
                                   const struct dpf_lot_values *want, struct dpf_error *e)
 {
     struct values v = {lot, want};
-    enum dpf_status status = run_job(g, values_job, &v, e);
+    enum dpf_status status = dpf_engine_run(g, values_job, &v, e);
     if (want->result)
         add_up(g, want->result);
     return status;

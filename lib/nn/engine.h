@@ -52,7 +52,7 @@ struct dpf_engine_setup {
     const struct dpf_kernels *kernels;
     int threads;        /* 0: as many as there are processors for us */
     int64_t microbatch; /* 0: what fits the caches */
-    bool training, clipping, every_value;
+    bool training, clipping, every_value, relevance;
 };
 
 enum dpf_status dpf_engine_init(struct dpf_engine *g,
@@ -80,6 +80,17 @@ struct dpf_lot_result {
     int64_t correct; /* positions whose largest score is the label's */
     int64_t clipped;
 };
+
+/* Inside: let every worker do a job; what its part of `count` examples is, and how many
+ * it takes at a time; and the forward of n of them, outputs into w->output. */
+struct dpf_part {
+    int64_t from, to, piece;
+};
+enum dpf_status dpf_engine_run(struct dpf_engine *g, dpf_worker_job *job, void *context,
+                               struct dpf_error *e);
+struct dpf_part dpf_worker_part(const struct dpf_worker *w, int64_t count);
+void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
+                        int64_t n, bool training);
 
 /* Add the lot's (clipped) gradients to the workers' sums. */
 enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,

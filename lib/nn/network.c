@@ -108,7 +108,7 @@ static bool alloc_layer(struct dpf_network *net, size_t i,
         good = (l->value = k->alloc((size_t)(net->capacity * ((record + 7) / 8))));
     else
         good = alloc_floats(k, count, &l->value);
-    if (l->trains && setup->training)
+    if ((l->trains && setup->training) || setup->relevance)
         good = good && alloc_floats(k, count, &l->gradient);
     if (n->op == DPF_OP_MAX_POOL)
         good = good && (l->chosen = k->alloc((size_t)count * sizeof *l->chosen));
@@ -382,10 +382,10 @@ const float *dpf_network_output(const struct dpf_network *net)
     return net->layers[net->model->output].value;
 }
 
-void dpf_network_read(struct dpf_network *net, size_t node, int64_t n, float *host)
+static void read_values(struct dpf_network *net, size_t node, int64_t n,
+                        const float *value, float *host)
 {
     const struct dpf_node *from = &net->model->nodes[node];
-    const float *value = net->layers[node].value;
     if (from->shape.rank >= 3 && from->shape.dim[0] > 1) {
         net->kernels->to_channels_first(n, (int64_t)from->shape.dim[0],
                                         dpf_nn_positions(&from->shape), value,
@@ -394,4 +394,15 @@ void dpf_network_read(struct dpf_network *net, size_t node, int64_t n, float *ho
     }
     net->kernels->get(host, value,
                       (size_t)(n * dpf_nn_elements(&from->shape)) * sizeof *host);
+}
+
+void dpf_network_read(struct dpf_network *net, size_t node, int64_t n, float *host)
+{
+    read_values(net, node, n, net->layers[node].value, host);
+}
+
+void dpf_network_read_relevance(struct dpf_network *net, size_t node, int64_t n,
+                                float *host)
+{
+    read_values(net, node, n, net->layers[node].gradient, host);
 }

@@ -35,7 +35,8 @@ enum dpf_clip_rule {
 enum dpf_norm_way { DPF_NORM_OUTER, DPF_NORM_KEPT, DPF_NORM_GHOST, DPF_NORM_DIRECT };
 
 struct dpf_layer {
-    float *value, *gradient; /* [capacity, shape]; gradient only where one is needed */
+    float *value, *gradient; /* [capacity, shape]; gradient only where one is needed, and
+                              * the place of relevance for nn/relevance.h */
     bool value_is_shared;    /* in place of the only input's value and gradient */
     bool fused;              /* a ReLU that the convolution before it has done */
     int32_t *chosen;         /* max-pool */
@@ -69,6 +70,7 @@ struct dpf_network_setup {
     bool training;                     /* memory for gradients too */
     bool clipping;                     /* and for the norms of examples */
     bool every_value; /* each node's value can be read; else some are overwritten */
+    bool relevance;   /* memory for every node's relevance; with every_value */
 };
 
 enum dpf_status dpf_network_init(struct dpf_network *net,
@@ -85,6 +87,9 @@ void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool
 const float *dpf_network_output(const struct dpf_network *net);
 /* A node's values of n examples into host memory, channels first. */
 void dpf_network_read(struct dpf_network *net, size_t node, int64_t n, float *host);
+/* The same of its relevance. */
+void dpf_network_read_relevance(struct dpf_network *net, size_t node, int64_t n,
+                                float *host);
 /* Add the gradients of n examples to net->gradients, each clipped by `rule`.
  * d_output: the loss's gradient, host memory, channels last. After the forward of the
  * same examples. Returns how many examples were clipped (of all their layers, for

@@ -205,8 +205,10 @@ static enum dpf_status score(struct dpf_training *t, const struct dpf_dataset *d
                              double *accuracy, struct dpf_error *e)
 {
     struct dpf_lot_result result = {0};
-    struct dpf_lot lot = {
-        .data = data, .rows = rows, .count = count, .loss = t->plan.loss};
+    /* records with classes have no coefficients: the loss that these expand will do */
+    enum dpf_loss by = t->plan.loss == DPF_LOSS_TAYLOR && data->labels ? DPF_LOSS_LOGISTIC
+                                                                       : t->plan.loss;
+    struct dpf_lot lot = {.data = data, .rows = rows, .count = count, .loss = by};
     struct dpf_lot_values want = {.node = t->engine->model->output, .result = &result};
     enum dpf_status status = dpf_engine_values(t->engine, &lot, &want, e);
     *loss = result.loss / (double)count;

@@ -7,7 +7,14 @@
 
 #include "base/banned.h"
 
-enum { STEPS_LOG2 = 30 }; /* steps in a scale */
+/* Steps in a scale: so many that rounding (a step a value and part) adds 2^-12 to the
+ * sensitivity at most, as far as 2^30 allows; fewer are faster to draw. */
+static int steps_log2(const struct dpf_laplace_query *query, double epsilon)
+{
+    double rounded = (double)query->parts * (double)query->values / epsilon;
+    double wanted = 12 + ceil(log2(fmax(rounded, 1)));
+    return wanted < 20 ? 20 : wanted > 30 ? 30 : (int)wanted;
+}
 
 enum dpf_status dpf_laplace_init(struct dpf_laplace *l,
                                  const struct dpf_laplace_query *query, double epsilon,
@@ -18,8 +25,8 @@ enum dpf_status dpf_laplace_init(struct dpf_laplace *l,
         return dpf_fail(e, DPF_USAGE, "epsilon is a positive number, not '%g'", epsilon);
     if (!(query->sensitivity_l1 > 0) || !isfinite(plain) || !(plain > 1e-290))
         return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
-    double step = dpf_grid_choose(query->parts, plain, STEPS_LOG2, query->least_step,
-                                  query->exact_step);
+    double step = dpf_grid_choose(query->parts, plain, steps_log2(query, epsilon),
+                                  query->least_step, query->exact_step);
     if (isnan(step))
         return dpf_fail(e, DPF_USAGE, "the step of a grid is a positive number");
     /* a hair more than S before the floor: the quotient itself is rounded */

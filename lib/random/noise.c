@@ -84,55 +84,66 @@ static inline __attribute__((always_inline)) void normals(const uint64_t *radius
     }
 }
 
-/* Round s times each value, and mark what the error leaves open. */
-static inline __attribute__((always_inline)) void round_all(const double *values,
-                                                            double s, size_t count,
-                                                            double shift, int64_t *out,
-                                                            uint8_t *open)
+/* Round s times a value, and mark what the error leaves open. */
+static inline __attribute__((always_inline)) int64_t
+round_one(double value, double s, double shift, uint8_t *open)
 {
     const double magic = 0x1.8p52; /* adding it rounds to an integer, ties aside */
-    double error = s * DPF_NOISE_ERROR;
-    for (size_t i = 0; i < count; i++) {
-        double y = values[i] * s - shift;
-        double whole = (y + magic) - magic;
-        double margin = error + fabs(y) * 0x1p-50;
-        out[i] = (int64_t)whole;
-        open[i] |= fabs(fabs(y - whole) - 0.5) <= margin;
-    }
+    double y = value * s - shift;
+    double whole = (y + magic) - magic;
+    double margin = s * DPF_NOISE_ERROR + fabs(y) * 0x1p-50;
+    *open |= fabs(fabs(y - whole) - 0.5) <= margin;
+    return (int64_t)whole;
 }
 
 static inline __attribute__((always_inline)) void
-gaussian_block(const uint64_t *digits, double s, int64_t *out, uint8_t *open)
+gaussian_block(const uint64_t *digits, const double *s, int64_t *out, uint8_t *open)
 {
     double values[BLOCK];
     normals(digits, digits + BLOCK / 2, BLOCK / 2, values, values + BLOCK / 2);
     for (size_t i = 0; i < BLOCK / 2; i++)
         open[i] = open[i + BLOCK / 2] = !far_from_ends(digits[i]);
-    round_all(values, s, BLOCK, 0, out, open);
+    for (size_t i = 0; i < BLOCK; i++)
+        out[i] = round_one(values[i], s[i], 0, &open[i]);
 }
 
-static inline __attribute__((always_inline)) void
-exponential_block(const uint64_t *digits, double t, int64_t *out, uint8_t *open)
+static inline uint64_t sign_of(const uint64_t *signs, size_t i)
 {
+    return signs[i / 64] >> (i % 64) & 1U;
+}
+
+enum { OPEN = 1, AGAIN = 2 }; /* more digits are needed; "minus 0" */
+
+/* floor(tE) with a sign. */
+static inline __attribute__((always_inline)) void
+laplace_block(const uint64_t *digits, const double *t, int64_t *out, uint8_t *open)
+{
+    const uint64_t *signs = digits + BLOCK;
     double values[BLOCK];
     for (size_t i = 0; i < BLOCK; i++) {
         values[i] = minus_log(unit(digits[i]));
         open[i] = !far_from_ends(digits[i]);
     }
-    round_all(values, t, BLOCK, 0.5, out, open); /* floor(y) = round(y - 1/2) */
+    for (size_t i = 0; i < BLOCK; i++) /* floor(y) = round(y - 1/2) */
+        out[i] = round_one(values[i], t[i], 0.5, &open[i]);
+    for (size_t i = 0; i < BLOCK; i++) {
+        int64_t minus = -(int64_t)sign_of(signs, i);
+        open[i] |= (uint8_t)((minus != 0) & (out[i] == 0) ? AGAIN : 0);
+        out[i] = (out[i] ^ minus) - minus;
+    }
 }
 
 /* The same functions for any machine and for wider vectors. */
 #define VERSION(suffix, attribute)                                                       \
-    attribute static void gaussian_block_##suffix(const uint64_t *digits, double s,      \
-                                                  int64_t *out, uint8_t *open)           \
+    attribute static void gaussian_block_##suffix(                                       \
+        const uint64_t *digits, const double *s, int64_t *out, uint8_t *open)            \
     {                                                                                    \
         gaussian_block(digits, s, out, open);                                            \
     }                                                                                    \
-    attribute static void exponential_block_##suffix(const uint64_t *digits, double t,   \
-                                                     int64_t *out, uint8_t *open)        \
+    attribute static void laplace_block_##suffix(                                        \
+        const uint64_t *digits, const double *t, int64_t *out, uint8_t *open)            \
     {                                                                                    \
-        exponential_block(digits, t, out, open);                                         \
+        laplace_block(digits, t, out, open);                                             \
     }
 
 VERSION(anywhere, )
@@ -141,7 +152,7 @@ VERSION(avx2, __attribute__((target("avx2,fma"))))
 VERSION(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma" WIDE))))
 #endif
 
-typedef void block_function(const uint64_t *digits, double scale, int64_t *out,
+typedef void block_function(const uint64_t *digits, const double *scales, int64_t *out,
                             uint8_t *open);
 
 static block_function *choose(bool gaussian)
@@ -150,11 +161,11 @@ static block_function *choose(bool gaussian)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw"))
-        return gaussian ? gaussian_block_avx512 : exponential_block_avx512;
+        return gaussian ? gaussian_block_avx512 : laplace_block_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return gaussian ? gaussian_block_avx2 : exponential_block_avx2;
+        return gaussian ? gaussian_block_avx2 : laplace_block_avx2;
 #endif
-    return gaussian ? gaussian_block_anywhere : exponential_block_anywhere;
+    return gaussian ? gaussian_block_anywhere : laplace_block_anywhere;
 }
 
 void dpf_noise_fast_normals(const uint64_t *radius, const uint64_t *angle, size_t count,
@@ -327,12 +338,15 @@ void dpf_noise_gaussian(struct dpf_random *r, double s, int64_t *out, size_t cou
 {
     block_function *block = choose(true);
     uint64_t digits[BLOCK];
+    double scales[BLOCK];
     int64_t values[BLOCK];
     uint8_t open[BLOCK];
+    for (size_t i = 0; i < BLOCK; i++)
+        scales[i] = s;
     for (size_t done = 0; done < count; done += BLOCK) {
         size_t left = count - done < BLOCK ? count - done : BLOCK;
         dpf_random_bytes(r, digits, sizeof digits);
-        block(digits, s, values, open);
+        block(digits, scales, values, open);
         size_t pairs = any_open(open) ? BLOCK / 2 : 0;
         for (size_t i = 0; i < pairs; i++)
             if (open[i] | open[i + BLOCK / 2])
@@ -345,36 +359,77 @@ void dpf_noise_gaussian(struct dpf_random *r, double s, int64_t *out, size_t cou
     sodium_memzero(values, sizeof values);
 }
 
-void dpf_noise_laplace(struct dpf_random *r, double t, int64_t *out, size_t count)
-{
-    block_function *block = choose(false);
-    uint64_t digits[BLOCK];
-    int64_t values[2][BLOCK];
-    uint8_t open[BLOCK];
-    for (size_t done = 0; done < count; done += BLOCK) {
-        size_t left = count - done < BLOCK ? count - done : BLOCK;
-        for (int side = 0; side < 2; side++) {
-            dpf_random_bytes(r, digits, sizeof digits);
-            block(digits, t, values[side], open);
-            size_t draws = any_open(open) ? BLOCK : 0;
-            for (size_t i = 0; i < draws; i++)
-                if (open[i])
-                    values[side][i] = exact_exponential(r, digits[i], t);
-        }
-        for (size_t i = 0; i < left; i++)
-            out[done + i] = values[0][i] - values[1][i];
-    }
-    mpfr_free_cache(); /* this thread's */
-    sodium_memzero(digits, sizeof digits);
-    sodium_memzero(values, sizeof values);
-}
-
 int64_t dpf_noise_geometric(struct dpf_random *r, double t)
 {
     uint64_t digits = dpf_random_u64(r);
     double value = minus_log(unit(digits));
     uint8_t open = !far_from_ends(digits);
-    int64_t result;
-    round_all(&value, t, 1, 0.5, &result, &open);
+    int64_t result = round_one(value, t, 0.5, &open);
     return open ? exact_exponential(r, digits, t) : result;
+}
+
+/* Discrete Laplace from a sign and floor(tE), where "minus 0" is drawn again: k and -k
+ * then have (1 - q) q^|k| / (1 + q), q = e^(-1/t). */
+static int64_t laplace_again(struct dpf_random *r, double t)
+{
+    while (true) {
+        uint64_t sign = dpf_random_u64(r) >> 63;
+        int64_t size = dpf_noise_geometric(r, t);
+        if (size != 0 || sign == 0)
+            return sign ? -size : size;
+    }
+}
+
+/* A block of them; count <= BLOCK. */
+static void draw_laplace(block_function *block, struct dpf_random *r, const double *t,
+                         int64_t *out, size_t count)
+{
+    uint64_t digits[BLOCK + BLOCK / 64];
+    int64_t values[BLOCK];
+    uint8_t open[BLOCK];
+    dpf_random_bytes(r, digits, sizeof digits);
+    block(digits, t, values, open);
+    size_t draws = any_open(open) ? count : 0;
+    for (size_t i = 0; i < draws; i++) {
+        bool minus = sign_of(digits + BLOCK, i);
+        if (open[i] & OPEN) {
+            int64_t size = exact_exponential(r, digits[i], t[i]);
+            values[i] = minus ? -size : size;
+        }
+        if (minus && values[i] == 0)
+            values[i] = laplace_again(r, t[i]);
+    }
+    memcpy(out, values, count * sizeof *out);
+    sodium_memzero(digits, sizeof digits);
+    sodium_memzero(values, sizeof values);
+}
+
+void dpf_noise_laplace(struct dpf_random *r, double t, int64_t *out, size_t count)
+{
+    block_function *block = choose(false);
+    double scales[BLOCK];
+    for (size_t i = 0; i < BLOCK; i++)
+        scales[i] = t;
+    for (size_t done = 0; done < count; done += BLOCK)
+        draw_laplace(block, r, scales, out + done,
+                     count - done < BLOCK ? count - done : BLOCK);
+    mpfr_free_cache(); /* this thread's */
+}
+
+void dpf_noise_laplace_each(struct dpf_random *r, const double *t, size_t period,
+                            int64_t *out, size_t count)
+{
+    block_function *block = choose(false);
+    double scales[BLOCK];
+    size_t at = 0;
+    for (size_t done = 0; done < count; done += BLOCK, at = (at + BLOCK) % period) {
+        bool wraps = at + BLOCK > period;
+        for (size_t i = 0, from = at; wraps && i < BLOCK; i++) {
+            scales[i] = t[from];
+            from = from + 1 == period ? 0 : from + 1;
+        }
+        draw_laplace(block, r, wraps ? scales : t + at, out + done,
+                     count - done < BLOCK ? count - done : BLOCK);
+    }
+    mpfr_free_cache(); /* this thread's */
 }

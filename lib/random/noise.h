@@ -15,8 +15,9 @@
  * sensitivity. (The "discrete Gaussian", density proportional to exp(-k^2 / 2s^2), has no
  * such relation: in several dimensions its exact trade-off curve is not known.)
  *
- * Laplace: floor(tE) - floor(tE') for standard exponentials E, E': the probability of k
- * is proportional to exp(-|k| / t), the discrete Laplace distribution. */
+ * Laplace: floor(tE) for a standard exponential E, with a sign, and "minus 0" drawn
+ * again: the probability of k is proportional to exp(-|k| / t), the discrete Laplace
+ * distribution. */
 #ifndef DPF_RANDOM_NOISE_H
 #define DPF_RANDOM_NOISE_H
 
@@ -28,6 +29,9 @@ enum { DPF_NOISE_MAX_LOG2 = 36 }; /* s and t are at most 2^36 */
 void dpf_noise_gaussian(struct dpf_random *r, double s, int64_t *out, size_t count);
 /* `count` discrete Laplace integers of scale t. 0 < t <= 2^36. */
 void dpf_noise_laplace(struct dpf_random *r, double t, int64_t *out, size_t count);
+/* The same, number i with scale t[i % period]. */
+void dpf_noise_laplace_each(struct dpf_random *r, const double *t, size_t period,
+                            int64_t *out, size_t count);
 
 /* floor(tE), E standard exponential: k or more with probability e^(-k / t). */
 int64_t dpf_noise_geometric(struct dpf_random *r, double t);

@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 
-const char *const dpf_release_words[] = {"records", "sum", "quadratic", NULL};
+const char *const dpf_release_words[] = {"records",   "sum",      "quadratic",
+                                         "relevance", "features", NULL};
 const char *const dpf_perturb_words[] = {"laplace", "gaussian", NULL};
 const char *const dpf_quadratic_words[] = {"paper", "sound", "gaussian", "plain", NULL};
 const char *const dpf_central_words[] = {"add-remove", "replace-one", NULL};
@@ -35,18 +36,53 @@ static bool is_plain(const struct dpf_perturb_job *j)
     return is(j->variant, "plain");
 }
 
+/* One record comes of all. */
+static bool is_sum(const struct dpf_perturb_job *j)
+{
+    return is(j->release, "sum") || is(j->release, "relevance");
+}
+
 /* ------------------------------------------------------------------------- options */
+
+/* The mechanisms of AdLM have their own noise, under a fixed relation. */
+static enum dpf_status check_adlm(const struct dpf_perturb_job *j,
+                                  const struct dpf_stage *s, struct dpf_error *e)
+{
+    static const char *const others[] = {"mechanism", "relation", "delta",
+                                         "clip-l1",   "clip-l2",  "no-intercept"};
+    static const char *const own[] = {"relevance", "label-epsilon", "lot",
+                                      "neurons",   "hidden",        "limit",
+                                      "draw",      "target",        "coefficients"};
+    bool features = is(j->release, "features");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (dpf_option_given(&s->parsed, others[i]))
+            return dpf_fail(e, DPF_USAGE, "'--%s' does not go with '--release %s'",
+                            others[i], j->release);
+    for (size_t i = 0; !features && i < sizeof own / sizeof *own; i++)
+        if (dpf_option_given(&s->parsed, own[i]))
+            return dpf_fail(e, DPF_USAGE, "'--%s' does not go with '--release %s'",
+                            own[i], j->release);
+    if (!is(j->variant, "paper") && !is(j->variant, "sound") &&
+        !(features && is_plain(j)))
+        return dpf_fail(e, DPF_USAGE, "'--release %s' needs '--variant paper' or 'sound'",
+                        j->release);
+    return features ? dpf_features_check(&j->features, s, e) : DPF_OK;
+}
 
 enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
                                       const struct dpf_stage *s, struct dpf_error *e)
 {
     bool quadratic = is(j->release, "quadratic"), records = is(j->release, "records");
+    bool adlm = is(j->release, "relevance") || is(j->release, "features");
     bool central_choice = is(j->release, "sum") || is(j->variant, "gaussian");
+    enum dpf_status status = adlm ? check_adlm(j, s, e) : DPF_OK;
+    if (status != DPF_OK)
+        return status;
     if (quadratic && (!j->variant || j->mechanism))
         return dpf_fail(e, DPF_USAGE,
                         "a quadratic form needs '--variant', and no "
                         "'--mechanism'");
-    if (!quadratic && (!j->mechanism || j->variant))
+    if (!quadratic && !adlm && (!j->mechanism || j->variant))
         return dpf_fail(e, DPF_USAGE,
                         "'--release %s' needs '--mechanism', and no "
                         "'--variant'",
@@ -76,10 +112,13 @@ enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
                         "'--clip-l2' with Gaussian");
     if (j->only && !records)
         return dpf_fail(e, DPF_USAGE, "'--only' goes with '--release records'");
-    if (!quadratic && (j->no_intercept || dpf_option_given(&s->parsed, "target")))
+    if (!quadratic && !adlm &&
+        (j->no_intercept || dpf_option_given(&s->parsed, "target")))
         return dpf_fail(e, DPF_USAGE,
                         "'--no-intercept' and '--target' go with '--release quadratic'");
-    return DPF_OK;
+    return adlm || !j->features.relevance
+               ? DPF_OK
+               : dpf_fail(e, DPF_USAGE, "'--relevance' goes with '--release features'");
 }
 
 /* ---------------------------------------------------------------------- boundaries */
@@ -163,8 +202,11 @@ static void clip_record(struct dpf_perturb_job *j, const float *value)
 static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
                                      struct dpf_error *e)
 {
-    bool l2 = is_gaussian(j), replace = local || is(j->relation, "replace-one");
+    bool relevance = is(j->release, "relevance"), l2 = is_gaussian(j);
+    bool replace = local || relevance || is(j->relation, "replace-one");
     double s = sensitivity(j, l2, replace);
+    /* the paper counts a record twice: 2d / |D| for relevances in [0,1] */
+    double epsilon = is(j->variant, "paper") ? j->epsilon / 2 : j->epsilon;
     struct dpf_mechanism_event *m = &j->event;
     enum dpf_status status;
     double least_step = ldexp(dpf_grid_floor_power(largest_value(j)), -VALUE_LOG2);
@@ -179,7 +221,7 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
                                           .values = j->values,
                                           .parts = 1,
                                           .least_step = least_step};
-        status = dpf_laplace_init(&j->laplace, &query, j->epsilon, e);
+        status = dpf_laplace_init(&j->laplace, &query, epsilon, e);
     }
     *m = (struct dpf_mechanism_event){
         .spending = {.kind = l2 ? DPF_SPEND_GAUSSIAN : DPF_SPEND_PURE,
@@ -194,8 +236,10 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
                     : replace ? DPF_REPLACE_ONE
                               : DPF_ADD_REMOVE,
         .claimed = {j->epsilon, l2 ? j->delta : 0,
-                    l2 ? "Balle and Wang 2018" : "Dwork et al. 2006"},
-        .proven = {j->epsilon, l2 ? j->delta : 0,
+                    l2          ? "Balle and Wang 2018"
+                    : relevance ? "Phan et al. 2017, Lemma 2"
+                                : "Dwork et al. 2006"},
+        .proven = {l2 ? j->epsilon : epsilon, l2 ? j->delta : 0,
                    l2 ? "Gaussian mechanism on a grid, trade-off function"
                       : "discrete Laplace mechanism"}};
     return status;
@@ -386,7 +430,8 @@ static enum dpf_status open_sum(struct dpf_perturb_job *j, struct dpf_stage *s,
     dpf_header_drop_fields(&s->out);
     s->out.has_records = true;
     s->out.records = 1;
-    if (status == DPF_OK && !dpf_header_add_field(&s->out, "sum", DPF_F64, &shape))
+    const char *name = is(j->release, "relevance") ? "relevance" : "sum";
+    if (status == DPF_OK && !dpf_header_add_field(&s->out, name, DPF_F64, &shape))
         status = dpf_fail(e, DPF_SYSTEM, "the sum does not fit a header");
     return status;
 }
@@ -401,17 +446,41 @@ static enum dpf_status emit_sum(struct dpf_perturb_job *j, struct dpf_stage *s,
     if (status != DPF_OK)
         return status;
     add_noise(j, j->sums);
+    /* who replaces a record does not change how many there are */
+    double divisor = is(j->release, "relevance") && j->records ? (double)j->records : 1;
     for (size_t i = 0; i < j->values; i++)
-        ((double *)b.tensor[0].data)[i] = (double)j->sums[i] * step_of(j);
+        ((double *)b.tensor[0].data)[i] = (double)j->sums[i] * step_of(j) / divisor;
     status = dpf_stage_emit(s, &b, e);
     dpf_batch_release(&b);
     return status;
+}
+
+static enum dpf_status open_features(struct dpf_perturb_job *j, struct dpf_stage *s,
+                                     struct dpf_error *e)
+{
+    struct dpf_features_job *f = &j->features;
+    const struct dpf_field *y = dpf_header_field(&s->in, j->target);
+    if (!y)
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", j->target);
+    f->x = j->x;
+    f->y = (int)(y - s->in.fields);
+    f->values = j->values;
+    f->lo = j->lo;
+    f->hi = j->hi;
+    f->seed = j->seed;
+    return dpf_features_open(f, s, e);
 }
 
 static void write_events(struct dpf_perturb_job *j, struct dpf_stage *s)
 {
     if (!s->in.is_private)
         return;
+    if (is(j->release, "features")) {
+        if (j->seed >= 0)
+            dpf_stage_add_seed_event(s);
+        dpf_features_describe(&j->features, s);
+        return;
+    }
     if (is_plain(j)) {
         dpf_stage_add_unprotected_event(s,
                                         "the coefficients were released without noise");
@@ -447,9 +516,10 @@ enum dpf_status dpf_perturb_job_open(struct dpf_perturb_job *j, struct dpf_stage
         status = take_bounds(j, f, e);
     if (status == DPF_OK && !is(j->release, "quadratic")) {
         j->sums = dpf_calloc(j->values + 1, sizeof *j->sums);
-        status = !j->sums                ? dpf_fail_memory(e)
-                 : is(j->release, "sum") ? open_sum(j, s, e)
-                                         : open_records(j, s, e);
+        status = !j->sums                     ? dpf_fail_memory(e)
+                 : is_sum(j)                  ? open_sum(j, s, e)
+                 : is(j->release, "features") ? open_features(j, s, e)
+                                              : open_records(j, s, e);
     }
     if (status == DPF_OK)
         write_events(j, s);
@@ -460,11 +530,14 @@ enum dpf_status dpf_perturb_job_take(struct dpf_perturb_job *j, struct dpf_stage
                                      struct dpf_batch *b, struct dpf_error *e)
 {
     j->records += b->rows;
-    if (j->records > (uint64_t)1 << RECORDS_LOG2 && !is(j->release, "records"))
+    if (j->records > (uint64_t)1 << RECORDS_LOG2 &&
+        (is_sum(j) || is(j->release, "quadratic")))
         return dpf_fail(e, DPF_USAGE, "a sum has at most 2^%d records",
                         (int)RECORDS_LOG2);
     if (is(j->release, "quadratic"))
         return take_quadratic(j, b, e);
+    if (is(j->release, "features"))
+        return dpf_features_take(&j->features, b, e);
     enum dpf_status status =
         take_additive(j, &b->tensor[j->x], is(j->release, "records"), e);
     if (is(j->release, "records") && s->out.field_count == 1 && b->count > 1) {
@@ -481,18 +554,20 @@ enum dpf_status dpf_perturb_job_take(struct dpf_perturb_job *j, struct dpf_stage
 enum dpf_status dpf_perturb_job_finish(struct dpf_perturb_job *j, struct dpf_stage *s,
                                        struct dpf_error *e)
 {
-    uint64_t clipped = j->clipped + j->quadratic.clipped;
+    uint64_t clipped =
+        j->clipped + j->quadratic.clipped + dpf_features_clipped(&j->features);
     if (clipped)
         dpf_notice("%llu values or records were outside their bounds and were clipped",
                    (unsigned long long)clipped);
     return is(j->release, "quadratic") ? emit_quadratic(j, s, e)
-           : is(j->release, "sum")     ? emit_sum(j, s, e)
+           : is_sum(j)                 ? emit_sum(j, s, e)
                                        : DPF_OK;
 }
 
 void dpf_perturb_job_release(struct dpf_perturb_job *j)
 {
     dpf_quadratic_release(&j->quadratic);
+    dpf_features_release(&j->features);
     dpf_random_release(&j->random);
     free(j->lo);
     free(j->hi);

@@ -4,9 +4,9 @@
 
 #include "account/ledger.h"
 #include "privacy/quadratic.h"
-#include "stage/stage.h"
+#include "stage/features_job.h"
 
-extern const char *const dpf_release_words[];   /* "records", "sum", "quadratic" */
+extern const char *const dpf_release_words[];   /* "records", "sum", ... */
 extern const char *const dpf_perturb_words[];   /* "laplace", "gaussian" */
 extern const char *const dpf_quadratic_words[]; /* the variants of the quadratic form */
 extern const char *const dpf_central_words[];   /* "add-remove", "replace-one" */
@@ -27,6 +27,7 @@ struct dpf_perturb_job {
     struct dpf_laplace laplace;
     struct dpf_gaussian gaussian;
     struct dpf_quadratic quadratic;
+    struct dpf_features_job features;
     int64_t *sums;
     uint64_t clipped, records;
     struct dpf_mechanism_event event;

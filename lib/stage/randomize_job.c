@@ -363,28 +363,6 @@ static void sample_bit(struct dpf_randomize_job *j, const uint8_t *in, float *ou
     out[place] = (float)dpf_sampled_bit_estimate(&j->sampled, answer);
 }
 
-/* Write a class in the dtype that labels have. */
-static void put_class(struct dpf_tensor *t, uint64_t row, uint64_t value)
-{
-    switch (t->dtype) {
-    case DPF_U8:
-        ((uint8_t *)t->data)[row] = (uint8_t)value;
-        break;
-    case DPF_I32:
-        ((int32_t *)t->data)[row] = (int32_t)value;
-        break;
-    case DPF_I64:
-        ((int64_t *)t->data)[row] = (int64_t)value;
-        break;
-    case DPF_F32:
-        ((float *)t->data)[row] = (float)value;
-        break;
-    default:
-        ((double *)t->data)[row] = (double)value;
-        break;
-    }
-}
-
 static uint64_t get_class(const struct dpf_tensor *t, uint64_t row)
 {
     return (uint64_t)dpf_tensor_get(t, row); /* the reader checked its range */
@@ -404,8 +382,8 @@ static void randomise_record(struct dpf_randomize_job *j, const struct dpf_batch
         randomise_one_hot(j, get_class(x, row), room);
         break;
     case DPF_RANDOMIZE_RESPONSE:
-        put_class(to, row,
-                  dpf_response_draw(&j->response, &j->random, get_class(x, row)));
+        dpf_tensor_put_class(
+            to, row, dpf_response_draw(&j->response, &j->random, get_class(x, row)));
         break;
     case DPF_RANDOMIZE_SAMPLED_BIT:
         sample_bit(j, in, room);
@@ -425,8 +403,9 @@ static void randomise_record(struct dpf_randomize_job *j, const struct dpf_batch
     if (out->count < 2 || j->labels == DPF_LABELS_JOINT)
         return;
     if (j->labels == DPF_LABELS_RESPONSE)
-        put_class(&out->tensor[1], row,
-                  dpf_response_draw(&j->label_response, &j->random, get_class(y, row)));
+        dpf_tensor_put_class(
+            &out->tensor[1], row,
+            dpf_response_draw(&j->label_response, &j->random, get_class(y, row)));
     else /* in the clear */
         memcpy((char *)out->tensor[1].data + row * dpf_tensor_row_bytes(y),
                (const char *)y->data + row * dpf_tensor_row_bytes(y),

@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-const char *const dpf_loss_words[] = {"cross-entropy", "logistic", "taylor", "squared",
+const char *const dpf_loss_words[] = {"cross-entropy", "logistic", "taylor2", "squared",
                                       "voxel",         "dice",     NULL};
 const char *const dpf_optimiser_words[] = {"sgd", "momentum", "adam", "adadelta", NULL};
 const char *const dpf_schedule_words[] = {"constant", "linear", "cosine", NULL};
@@ -172,6 +172,9 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
         .x = j->x,
         .y = j->y,
         .loss = (enum dpf_loss)dpf_word_index(j->loss, dpf_loss_words)};
+    j->watched_need = j->need;
+    if (j->need.loss == DPF_LOSS_TAYLOR) /* what is watched has classes */
+        j->watched_need.loss = DPF_LOSS_LOGISTIC;
     return status == DPF_OK ? dpf_dataset_init(&j->data, &s->in, &j->need, e) : status;
 }
 
@@ -184,14 +187,14 @@ static enum dpf_status begin_watched(void *context, struct dpf_header *h,
         return dpf_fail(e, DPF_PRIVACY,
                         "records to watch have to be public or randomised: their scores "
                         "are told after every epoch");
-    return dpf_dataset_init(&j->watched, h, &j->need, e);
+    return dpf_dataset_init(&j->watched, h, &j->watched_need, e);
 }
 
 static enum dpf_status add_watched(void *context, struct dpf_header *h,
                                    struct dpf_batch *b, struct dpf_error *e)
 {
     struct dpf_training_job *j = context;
-    return dpf_dataset_add(&j->watched, h, b, &j->need, e);
+    return dpf_dataset_add(&j->watched, h, b, &j->watched_need, e);
 }
 
 static enum dpf_status read_watched(struct dpf_training_job *j, struct dpf_error *e)

@@ -33,7 +33,7 @@ struct dpf_training_job {
     /* what it takes */
     struct dpf_model_stream start; /* the network, and the weights if there are some */
     struct dpf_dataset data, watched;
-    struct dpf_dataset_need need;
+    struct dpf_dataset_need need, watched_need;
     struct dpf_engine engine;
     struct dpf_optimiser optimiser;
     struct dpf_training training;

@@ -216,3 +216,24 @@ enum dpf_status dpf_tensor_make_f32(struct dpf_tensor *t, struct dpf_error *e)
     *t = real;
     return DPF_OK;
 }
+
+void dpf_tensor_put_class(struct dpf_tensor *t, uint64_t row, uint64_t value)
+{
+    switch (t->dtype) {
+    case DPF_U8:
+        ((uint8_t *)t->data)[row] = (uint8_t)value;
+        break;
+    case DPF_I32:
+        ((int32_t *)t->data)[row] = (int32_t)value;
+        break;
+    case DPF_I64:
+        ((int64_t *)t->data)[row] = (int64_t)value;
+        break;
+    case DPF_F32:
+        ((float *)t->data)[row] = (float)value;
+        break;
+    default:
+        ((double *)t->data)[row] = (double)value;
+        break;
+    }
+}

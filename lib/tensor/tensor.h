@@ -72,6 +72,8 @@ size_t dpf_tensor_row_bytes(const struct dpf_tensor *t);
 /* Element i in row-major order as a double (bits: 0 or 1). For inspection, not for
  * inner loops. */
 double dpf_tensor_get(const struct dpf_tensor *t, uint64_t i);
+/* A class as element i, in any dtype but packed bits. */
+void dpf_tensor_put_class(struct dpf_tensor *t, uint64_t i, uint64_t value);
 /* Same dtype, shape and bytes (NaN equals itself). */
 bool dpf_tensor_equal(const struct dpf_tensor *a, const struct dpf_tensor *b);
 /* A new f32 tensor with the values of any other dtype. */

@@ -617,6 +617,46 @@ static void test_rows(void)
     end();
 }
 
+/* Divisors keep away from 0, or are 0. */
+static void test_relevance(void)
+{
+    static const int64_t counts[] = {1, 3, 8, 65, 1000, 4097};
+    begin();
+    EACH_TABLE
+    for (int64_t i = 0; i < COUNT(counts); i++) {
+        int64_t n = counts[i];
+        vary();
+        struct both x = noise(n), y = noise(n), z = noise(n), part = noise(n);
+        struct both share = noise(n), pro = noise(n), con = noise(n), other = noise(n);
+        describe("%s, %" PRId64 " values", cpu->name, n);
+        for (int64_t k = 0; k < n; k++) {
+            double size = 0.5 + (double)below(100) / 50;
+            set(z, k, k % 7 == 0 ? 0 : k % 2 ? size : -size);
+            set(pro, k, k % 5 == 0 ? 0 : size);
+            set(con, k, k % 3 == 0 ? 0 : -size);
+        }
+        cpu->multiply(n, x.f, y.f);
+        ref->multiply(n, x.d, y.d);
+        settle("multiply", y);
+        for (int negative = 0; negative < 2; negative++) {
+            cpu->take_part(negative, n, x.f, part.f);
+            ref->take_part(negative, n, x.d, part.d);
+            settle("take_part", part);
+        }
+        for (int stable = 0; stable < 2; stable++) {
+            cpu->relevance_share(n, x.f, z.f, stable * 0.25, share.f);
+            ref->relevance_share(n, x.d, z.d, stable * 0.25, share.d);
+            settle("relevance_share", share);
+        }
+        cpu->relevance_split(n, 2, 1, x.f, pro.f, con.f, share.f, other.f);
+        ref->relevance_split(n, 2, 1, x.d, pro.d, con.d, share.d, other.d);
+        settle("relevance_split, for", share);
+        settle("relevance_split, against", other);
+        release();
+    }
+    end();
+}
+
 static void test_bias_and_sums(void)
 {
     static const int64_t rows[] = {1, 2, 17, 255, 256, 257, 1000};
@@ -1157,6 +1197,7 @@ const struct dpf_test dpf_tests[] = {
     {"packed bits", test_bits},
     {"rows: norms and factors", test_rows},
     {"bias, sums, clearing", test_bias_and_sums},
+    {"relevance: parts, products and shares", test_relevance},
     {"channels last and first, joined channels", test_layouts},
     {"upsampling", test_upsample},
     {"pooling: overlapping, cut off, outside", test_pools},

@@ -782,6 +782,31 @@ static void test_scaled_rows(void)
     CU_ASSERT(square[0] == 21 && square[1] == 1 && square[2] == 26);
 }
 
+/* By hand: 0 where there is nothing to divide by; alone, one side takes everything. */
+static void test_relevance(void)
+{
+    const double r[4] = {6, 6, 6, 6}, z[4] = {2, -2, 0, 0.5};
+    const double pro[4] = {3, 3, 0, 0}, con[4] = {-2, 0, -2, 0};
+    double share[4], other[4], x[4] = {1, -2, 3, 0};
+    k->relevance_share(4, r, z, 0, share);
+    CU_ASSERT(share[0] == 3 && share[1] == -3 && share[2] == 0 && share[3] == 12);
+    k->relevance_share(4, r, z, 1, share);
+    CU_ASSERT(share[0] == 2 && share[1] == -2 && share[2] == 6 && share[3] == 4);
+    k->relevance_split(4, 2, 1, r, pro, con, share, other);
+    CU_ASSERT(share[0] == 4 && share[1] == 2 && share[2] == 0 && share[3] == 0);
+    CU_ASSERT(other[0] == 3 && other[1] == 0 && other[2] == -3 && other[3] == 0);
+    /* whatever the rule, what is handed on adds up to r: 4 * 3 + 3 * -2, 2 * 3, -3 * -2
+     */
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT(share[i] * pro[i] + other[i] * con[i] == 6);
+    k->take_part(true, 4, x, share);
+    k->take_part(false, 4, x, other);
+    CU_ASSERT(share[0] == 0 && share[1] == -2 && share[2] == 0 && share[3] == 0);
+    CU_ASSERT(other[0] == 1 && other[1] == 0 && other[2] == 3 && other[3] == 0);
+    k->multiply(4, z, x);
+    CU_ASSERT(x[0] == 2 && x[1] == 4 && x[2] == 0 && x[3] == 0);
+}
+
 /* The single-precision table is the same source: it must agree to its precision. */
 static void test_single_precision(void)
 {
@@ -836,6 +861,7 @@ const struct dpf_test dpf_tests[] = {
     {"channels last and first", test_layouts},
     {"bias, sums and joined channels", test_bias_and_copies},
     {"rows with factors, 0 among them", test_scaled_rows},
+    {"relevance: parts, products and shares", test_relevance},
     {"single precision agrees", test_single_precision},
     {0},
 };

@@ -18,12 +18,14 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define dpf_noise_gaussian          copy_gaussian
 #define dpf_noise_laplace           copy_laplace
+#define dpf_noise_laplace_each      copy_laplace_each
 #define dpf_noise_geometric         copy_geometric
 #define dpf_noise_fast_normals      copy_fast_normals
 #define dpf_noise_fast_exponentials copy_fast_exponentials
 #include "random/noise.c"
 #undef dpf_noise_gaussian
 #undef dpf_noise_laplace
+#undef dpf_noise_laplace_each
 #undef dpf_noise_geometric
 #undef dpf_noise_fast_normals
 #undef dpf_noise_fast_exponentials
@@ -547,35 +549,39 @@ static void check_geometric_digits(double t, int draws)
     mpfr_clears(lo, hi, (mpfr_ptr)0);
 }
 
-/* Both sides of the difference, where no further words were drawn. */
-static void check_laplace_digits(double t, int blocks)
+/* Sizes and signs; "minus 0" is drawn again. Number i has scale t[i % period]. */
+static void check_laplace_digits(const double *t, size_t period, int blocks)
 {
     struct dpf_random r, copy;
-    int64_t out[256], ends[2][2];
-    uint64_t words[2][256];
+    int64_t out[512], ends[2];
+    uint64_t words[2][256 + 4];
     int wrong = 0, checked = 0;
     mpfr_t lo, hi;
     mpfr_inits2(PRECISION, lo, hi, (mpfr_ptr)0);
-    dpf_random_init_insecure(&r, "digits", 3, (uint64_t)(t * 16));
+    dpf_random_init_insecure(&r, "digits", 3, (uint64_t)(t[0] * 16));
     for (int b = 0; b < blocks; b++) {
         copy = r;
         dpf_random_bytes(&copy, words, sizeof words);
-        dpf_noise_laplace(&r, t, out, 256);
-        if (copy.used != r.used || copy.refills != r.refills)
-            continue;
-        for (int i = 0; i < 256; i++) {
-            bool one = true;
-            for (int side = 0; side < 2; side++) {
-                struct real u = {words[side][i], 0, 1};
-                judge_exponential(&u, lo, hi);
-                one = rounded(lo, hi, t, 0.5, ends[side]) && one;
-            }
-            wrong += !one || out[i] != ends[0][0] - ends[1][0];
+        if (period == 1)
+            dpf_noise_laplace(&r, t[0], out, 512);
+        else
+            dpf_noise_laplace_each(&r, t, period, out, 512);
+        /* what more is drawn in the first block moves the words of the second */
+        bool second = copy.used == r.used && copy.refills == r.refills;
+        for (int i = 0; i < (second ? 512 : 256); i++) {
+            const uint64_t *own = words[i / 256];
+            struct real u = {own[i % 256], 0, 1};
+            int64_t sign = own[256 + i % 256 / 64] >> (i % 64) & 1 ? -1 : 1;
+            judge_exponential(&u, lo, hi);
+            if (!rounded(lo, hi, t[(size_t)i % period], 0.5, ends) ||
+                (sign < 0 && ends[0] == 0))
+                continue;
+            wrong += out[i] != sign * ends[0];
             checked++;
         }
     }
     CU_ASSERT(wrong == 0);
-    CU_ASSERT(checked >= 256 * blocks / 2);
+    CU_ASSERT(checked >= 256 * blocks / 3);
     mpfr_clears(lo, hi, (mpfr_ptr)0);
 }
 
@@ -587,9 +593,11 @@ static void test_exponential_digits(void)
     check_geometric_digits(1e6, MANY);
     check_geometric_digits(0x1p30, MANY);
     check_geometric_digits(0x1p36, 2 * MANY);
-    check_laplace_digits(0.2, MANY / 500);
-    check_laplace_digits(30, MANY / 500);
-    check_laplace_digits(1e6, MANY / 500);
+    static const double scales[] = {0.2, 30, 1e6, 0x1p24, 7.5};
+    for (int i = 0; i < 5; i++)
+        check_laplace_digits(scales + i, 1, MANY / 500);
+    check_laplace_digits(scales, 5, MANY / 500);
+    check_laplace_digits(scales + 1, 3, MANY / 500);
 }
 
 /* The same on every machine: all versions mark the same draws and give the same ones. */
@@ -605,21 +613,24 @@ static void test_versions(void)
     int differ = 0;
     for (int round = 0; round < 2000; round++)
         for (int s = 0; s < 7; s++) {
-            uint64_t digits[256];
+            uint64_t digits[256 + 4];
+            double each[256];
             int64_t out[3][256];
             uint8_t open[3][256];
+            for (int i = 0; i < 256; i++)
+                each[i] = scales[s];
             dpf_random_bytes(&r, digits, sizeof digits);
             for (int i = 0; round % 2 && i < 256; i++)
                 digits[i] = i < 128 ? hard_radius(&r) : hard_angle(&r);
             for (int law = 0; law < 2; law++) {
-                (law ? exponential_block_anywhere
-                     : gaussian_block_anywhere)(digits, scales[s], out[0], open[0]);
+                (law ? laplace_block_anywhere : gaussian_block_anywhere)(digits, each,
+                                                                         out[0], open[0]);
                 if (fused)
-                    (law ? exponential_block_avx2
-                         : gaussian_block_avx2)(digits, scales[s], out[1], open[1]);
+                    (law ? laplace_block_avx2 : gaussian_block_avx2)(digits, each, out[1],
+                                                                     open[1]);
                 if (wide)
-                    (law ? exponential_block_avx512
-                         : gaussian_block_avx512)(digits, scales[s], out[2], open[2]);
+                    (law ? laplace_block_avx512 : gaussian_block_avx512)(digits, each,
+                                                                         out[2], open[2]);
                 for (int v = 1; v < 3; v++)
                     for (int i = 0; i < 256 && (v == 1 ? fused : wide); i++)
                         differ += open[v][i] != open[0][i] ||

@@ -216,6 +216,39 @@ enum dpf_status dpf_scale_ball(struct dpf_tensor *x, double radius, struct dpf_e
     return DPF_OK;
 }
 
+enum dpf_status dpf_scaling_weigh(struct dpf_scaling *s, const double *relevance,
+                                  size_t features, double power, struct dpf_error *e)
+{
+    double most = 0;
+    s->weights = dpf_calloc(features + 1, sizeof *s->weights);
+    if (!s->weights)
+        return dpf_fail_memory(e);
+    for (size_t i = 0; i < features; i++)
+        most = isfinite(relevance[i]) ? fmax(most, fabs(relevance[i])) : most;
+    if (!(most > 0))
+        return dpf_fail(e, DPF_USAGE, "no feature has any relevance");
+    for (size_t i = 0; i < features; i++)
+        s->weights[i] =
+            isfinite(relevance[i]) ? (float)pow(fabs(relevance[i]) / most, power) : 0.0F;
+    return DPF_OK;
+}
+
+void dpf_scaling_release(struct dpf_scaling *s)
+{
+    dpf_scale_release(&s->scale);
+    free(s->weights);
+    s->weights = NULL;
+}
+
+static void apply_weights(const float *weights, struct dpf_tensor *x)
+{
+    size_t n = dpf_tensor_row_bytes(x) / sizeof(float);
+    float *v = x->data;
+    for (uint64_t row = 0; row < dpf_tensor_rows(x); row++, v += n)
+        for (size_t i = 0; i < n; i++)
+            v[i] *= weights[i];
+}
+
 enum dpf_status dpf_scaling_apply(struct dpf_scaling *s, struct dpf_tensor *x,
                                   struct dpf_error *e)
 {
@@ -224,6 +257,8 @@ enum dpf_status dpf_scaling_apply(struct dpf_scaling *s, struct dpf_tensor *x,
         status = dpf_scale_apply(&s->scale, x, &s->clipped, e);
     if (status == DPF_OK && s->zscore)
         status = dpf_scale_zscore(x, e);
+    if (status == DPF_OK && s->weights)
+        apply_weights(s->weights, x);
     if (status == DPF_OK && s->ball_l2 > 0)
         status = dpf_scale_ball(x, s->ball_l2, e);
     return status;

@@ -44,9 +44,14 @@ enum dpf_status dpf_scale_ball(struct dpf_tensor *x, double radius, struct dpf_e
 struct dpf_scaling {
     struct dpf_scale scale; /* if scale.count > 0 */
     bool zscore;
+    float *weights; /* one a feature, at most 1; or NULL */
     double ball_l2; /* if > 0 */
     uint64_t clipped;
 };
+/* Weights from relevances: (|r| / the largest)^power. Owned by the scaling. */
+enum dpf_status dpf_scaling_weigh(struct dpf_scaling *s, const double *relevance,
+                                  size_t features, double power, struct dpf_error *e);
+void dpf_scaling_release(struct dpf_scaling *s);
 enum dpf_status dpf_scaling_apply(struct dpf_scaling *s, struct dpf_tensor *x,
                                   struct dpf_error *e);
 

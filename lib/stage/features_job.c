@@ -6,8 +6,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "stage/model_stream.h"
-#include "stage/side_stream.h"
+#include "stage/relevance_stream.h"
 
 #include "base/banned.h"
 
@@ -41,65 +40,6 @@ enum dpf_status dpf_features_check(const struct dpf_features_job *j,
                         "the paper's sensitivities need '--lot', '--neurons' and "
                         "'--hidden'");
     return DPF_OK;
-}
-
-/* ------------------------------------------------------------------------- relevance */
-
-struct reading {
-    struct dpf_features_job *job;
-    struct dpf_stage *stage;
-    const struct dpf_header *header;
-    int field;
-    uint64_t records;
-};
-
-static enum dpf_status begin_relevance(void *context, struct dpf_header *h,
-                                       struct dpf_error *e)
-{
-    struct reading *r = context;
-    const struct dpf_field *f = dpf_header_field(h, "relevance");
-    f = f ? f : dpf_header_field(h, "x");
-    if (h->is_private)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "the relevance is that of private records: release it first, "
-                        "with 'perturb --release relevance'");
-    if (!f || f->dtype == DPF_BITS)
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "the relevance's stream has no field 'relevance' or 'x'");
-    if (dpf_shape_elements(&f->shape) != r->job->values)
-        return dpf_fail(e, DPF_USAGE, "a relevance of %llu values for %zu features",
-                        (unsigned long long)dpf_shape_elements(&f->shape),
-                        r->job->values);
-    r->field = (int)(f - h->fields);
-    dpf_stage_adopt_model(r->stage, h);
-    return DPF_OK;
-}
-
-static enum dpf_status add_relevance(void *context, struct dpf_header *h,
-                                     struct dpf_batch *b, struct dpf_error *e)
-{
-    struct reading *r = context;
-    (void)h;
-    r->records += b->rows;
-    if (r->records > 1)
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "the relevance has to be one record, the mean of all");
-    for (size_t i = 0; b->rows && i < r->job->values; i++)
-        r->job->weights[i] = dpf_tensor_get(&b->tensor[r->field], i);
-    return DPF_OK;
-}
-
-static enum dpf_status read_relevance(struct dpf_features_job *j, struct dpf_stage *s,
-                                      struct dpf_error *e)
-{
-    struct reading r = {.job = j, .stage = s};
-    const struct dpf_side_stream side = {&r, begin_relevance, add_relevance};
-    j->weights = dpf_calloc(j->values + 1, sizeof *j->weights);
-    enum dpf_status status =
-        j->weights ? dpf_side_stream_read(j->relevance, &side, e) : dpf_fail_memory(e);
-    if (status == DPF_OK && r.records != 1)
-        status = dpf_fail(e, DPF_BAD_STREAM, "the relevance's stream is empty");
-    return status;
 }
 
 /* ------------------------------------------------------------------------- the noise */
@@ -220,7 +160,9 @@ enum dpf_status dpf_features_open(struct dpf_features_job *j, struct dpf_stage *
     if (y->classes < 2 || dpf_shape_elements(&y->shape) != 1)
         return dpf_fail(e, DPF_USAGE, "target '%s' is not one class a record", y->name);
     j->classes = y->classes;
-    enum dpf_status status = j->relevance ? read_relevance(j, s, e) : DPF_OK;
+    enum dpf_status status =
+        j->relevance ? dpf_relevance_read(s, j->relevance, j->values, &j->weights, e)
+                     : DPF_OK;
     if (status == DPF_OK && !j->plain)
         status = make_noise(j, e);
     if (status == DPF_OK)

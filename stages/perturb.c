@@ -12,6 +12,8 @@ static struct dpf_perturb_job job = {
     .y = -1,
     .features = {.draw = "record", .coefficients = "all"}};
 
+static double share = 1, label_share;
+
 static const struct dpf_option options[] = {
     {.name = "release",
      .kind = DPF_KIND_CHOICE,
@@ -28,6 +30,7 @@ static const struct dpf_option options[] = {
         "paper (as printed), sound (proven); quadratic: gaussian, too; plain: no "
         "noise"),
     DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the privacy to spend"),
+    DPF_OPT_REAL("share", &share, "P", 1e-9, 1, "spend only this part of it (1)"),
     DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of Gaussian noise"),
     DPF_OPT_CHOICE("relation", &job.relation, dpf_central_words, "NAME",
                    "who is a neighbour: one record more or less, or one replaced"),
@@ -41,6 +44,8 @@ static const struct dpf_option options[] = {
                      0),
     DPF_OPT_REAL("label-epsilon", &job.features.label_epsilon, "E", 1e-9, 1e6,
                  "features: what is spent on the class"),
+    DPF_OPT_REAL("label-share", &label_share, "P", 1e-9, 1,
+                 "features: the same as a part of --epsilon"),
     DPF_OPT_INT("lot", &job.features.lot, "B", 1, 1e9,
                 "features, paper: records of a training step; noise is divided by it"),
     DPF_OPT_REAL(
@@ -72,6 +77,11 @@ static const struct dpf_option options[] = {
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
+    if (label_share > 0 && job.features.label_epsilon > 0)
+        return dpf_fail(e, DPF_USAGE, "give one of --label-epsilon and --label-share");
+    if (label_share > 0)
+        job.features.label_epsilon = job.epsilon * label_share;
+    job.epsilon *= share;
     job.features.epsilon = job.epsilon;
     job.features.paper = job.variant && strcmp(job.variant, "paper") == 0;
     job.features.plain = job.variant && strcmp(job.variant, "plain") == 0;

@@ -50,9 +50,9 @@ static enum dpf_status check_adlm(const struct dpf_perturb_job *j,
 {
     static const char *const others[] = {"mechanism", "relation", "delta",
                                          "clip-l1",   "clip-l2",  "no-intercept"};
-    static const char *const own[] = {"relevance", "label-epsilon", "lot",
-                                      "neurons",   "hidden",        "limit",
-                                      "draw",      "target",        "coefficients"};
+    static const char *const own[] = {"relevance", "label-epsilon", "label-share", "lot",
+                                      "neurons",   "hidden",        "limit",       "draw",
+                                      "target",    "coefficients"};
     bool features = is(j->release, "features");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (dpf_option_given(&s->parsed, others[i]))

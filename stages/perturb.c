@@ -112,23 +112,28 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "perturb",
-    .summary = "release records, their sum or their quadratic form with noise",
-    .reads = "x: numbers with declared bounds or norm; quadratic: y too",
-    .writes =
-        "the noisy records, or one record: the sum, or gram, moment and their noise",
+    .summary = "release records, features, sums or quadratic forms with noise",
+    .reads = "x: numbers with declared bounds or norm; quadratic and features: y too",
+    .writes = "the noisy records, or one record: the sum, the mean relevance, or gram, "
+              "moment and their noise",
     .privacy = "epsilon (and delta) as given; sensitivity comes from declared bounds",
     .example =
         "dpflow load synth-census:train --limit 2000 | dpflow normalize --declared "
         "--signed | dpflow normalize --field y --declared --signed | dpflow perturb "
         "--release quadratic --variant sound --epsilon 1 | dpflow inspect",
     .detail =
-        "Values outside the bounds are clipped and counted, without saying which. The\n"
-        "coefficients are of sum (w x - y)^2: gram is the sum of x x', moment of x y', "
-        "with a\n"
-        "constant 1 in front of x unless --no-intercept. Paper and sound variants "
-        "protect "
-        "under\n"
-        "replace-one.",
+        "Values outside the bounds are clipped and counted, without saying which.\n"
+        "\n"
+        "quadratic: the coefficients are of sum (w x - y)^2: gram is the sum of x x', "
+        "moment of\nx y', with a constant 1 in front of x unless --no-intercept. Paper "
+        "and sound variants\nprotect under replace-one.\n"
+        "\n"
+        "relevance, features: AdLM (Phan et al. 2017), or ILM without --relevance. x "
+        "gets "
+        "Laplace\nnoise once, more where it matters less. Paper: y becomes the noisy "
+        "coefficients 1/2 - y\nand 1/8 of each class, for 'train --loss taylor2'. Sound: "
+        "local privacy, the budget\nshared out by the cube root of relevance, y by "
+        "randomised response.",
     .kind = DPF_FILTER,
     .options = options,
     .on_options = on_options,

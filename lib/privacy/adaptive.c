@@ -72,14 +72,53 @@ void dpf_adaptive_draw(const struct dpf_adaptive *a, struct dpf_random *r, size_
     dpf_noise_laplace_each(r, a->scale, a->values, noise, records * a->values);
 }
 
-void dpf_adaptive_add(const struct dpf_adaptive *a, size_t from, size_t count,
-                      const double *record, const int64_t *noise, float *out)
+/* One pass over a record: into its bounds, onto the grid, noise, back to a number. What
+ * is no number becomes the middle. Compiled for several machines: it is as long as the
+ * noise otherwise. */
+static inline __attribute__((always_inline)) uint64_t
+add_all(const struct dpf_adaptive *a, const struct dpf_adaptive_part *p,
+        const int64_t *noise, const float *record, float *out)
 {
-    const double *step = a->step + from, *per_step = a->per_step + from;
-    for (size_t j = 0; j < count; j++) {
-        double whole = dpf_grid_nearest(record[j], per_step[j]) + (double)noise[j];
+    const double *step = a->step + p->from, *per_step = a->per_step + p->from;
+    const double *lo = p->lo, *hi = p->hi;
+    int64_t clipped = 0;
+    for (size_t j = 0; j < p->count; j++) {
+        double v = (double)record[j];
+        double held = v < lo[j] ? lo[j] : v > hi[j] ? hi[j] : v;
+        clipped += held != v;
+        held = held == held ? held : 0.5 * (lo[j] + hi[j]);
+        double whole = dpf_grid_nearest(held, per_step[j]) + (double)noise[j];
         out[j] = (float)(whole * step[j]);
     }
+    return (uint64_t)clipped;
+}
+
+#define VERSION(suffix, attribute)                                                       \
+    attribute static uint64_t add_##suffix(                                              \
+        const struct dpf_adaptive *a, const struct dpf_adaptive_part *p,                 \
+        const int64_t *noise, const float *record, float *out)                           \
+    {                                                                                    \
+        return add_all(a, p, noise, record, out);                                        \
+    }
+
+VERSION(anywhere, )
+#if defined(__x86_64__)
+VERSION(avx2, __attribute__((target("avx2,fma"))))
+VERSION(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))))
+#endif
+
+uint64_t dpf_adaptive_add(const struct dpf_adaptive *a, const struct dpf_adaptive_part *p,
+                          const int64_t *noise, const float *record, float *out)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw"))
+        return add_avx512(a, p, noise, record, out);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return add_avx2(a, p, noise, record, out);
+#endif
+    return add_anywhere(a, p, noise, record, out);
 }
 
 /* Shares of `power` of the relevance, `total` in sum. */

@@ -35,9 +35,15 @@ double dpf_adaptive_epsilon(const struct dpf_adaptive *a, size_t from, size_t to
 /* Draw noise for so many records, one behind the other. */
 void dpf_adaptive_draw(const struct dpf_adaptive *a, struct dpf_random *r, size_t records,
                        int64_t *noise);
-/* Values [from, from + count) of a record with their noise. */
-void dpf_adaptive_add(const struct dpf_adaptive *a, size_t from, size_t count,
-                      const double *record, const int64_t *noise, float *out);
+/* Values [from, from + count) of the mechanism, and what bounds them. */
+struct dpf_adaptive_part {
+    size_t from, count;
+    const double *lo, *hi; /* [count] */
+};
+/* Those values of a record, within their bounds and with their noise; how many had been
+ * outside. */
+uint64_t dpf_adaptive_add(const struct dpf_adaptive *a, const struct dpf_adaptive_part *p,
+                          const int64_t *noise, const float *record, float *out);
 
 /* Shares of a budget. AdLM, Eq. 16: in proportion to |relevance|, `values` in sum. */
 void dpf_share_by_relevance(const double *relevance, size_t values, double *beta);

@@ -102,7 +102,6 @@ enum { PIECE = 16 }; /* records: their noise stays in a cache */
 
 struct dpf_features_worker {
     struct dpf_random random;
-    double *row;    /* a record within its bounds, then its coefficients */
     int64_t *noise; /* [PIECE, noisy] */
     uint64_t clipped;
 };
@@ -120,9 +119,8 @@ static enum dpf_status make_workers(struct dpf_features_job *j, struct dpf_error
     for (int i = 0; i < j->threads; i++) {
         struct dpf_features_worker *w = &j->workers[i];
         enum dpf_status status = dpf_random_init(&w->random, e);
-        w->row = dpf_calloc(j->values + 2 * j->classes, sizeof *w->row);
         w->noise = dpf_calloc(PIECE * (j->noisy + 1), sizeof *w->noise);
-        if (status == DPF_OK && (!w->row || !w->noise))
+        if (status == DPF_OK && !w->noise)
             status = dpf_fail_memory(e);
         if (status != DPF_OK)
             return status;
@@ -288,51 +286,51 @@ static uint64_t draw(struct dpf_features_job *j, struct dpf_features_worker *w,
     return count;
 }
 
-/* A record within its bounds, in w->row. */
-static void clip(const struct dpf_features_job *j, struct dpf_features_worker *w,
-                 const float *x)
+/* The plain variant: within bounds, and no more. */
+static uint64_t only_clip(const struct dpf_features_job *j, float *x)
 {
+    uint64_t clipped = 0;
     for (size_t i = 0; i < j->values; i++) {
         double v = (double)x[i], lo = j->lo[i], hi = j->hi[i];
         bool inside = v >= lo && v <= hi;
-        w->clipped += !inside;
-        w->row[i] = inside ? v : v > hi ? hi : v < lo ? lo : 0.5 * (lo + hi);
+        clipped += !inside;
+        x[i] = inside ? x[i] : (float)(v > hi ? hi : v < lo ? lo : 0.5 * (lo + hi));
     }
+    return clipped;
 }
 
-static void perturb_values(const struct dpf_features_job *j, size_t from, size_t count,
-                           const double *row, const int64_t *noise, float *out)
+/* The expansion of the logistic cross-entropy at 0: 1/2 - y and 1/8 for each class. */
+static void take_coefficients(const struct dpf_features_job *j, uint64_t truth,
+                              const int64_t *noise, float *out)
 {
-    for (size_t i = 0; j->plain && i < count; i++)
-        out[i] = (float)row[i];
-    if (!j->plain)
-        dpf_adaptive_add(&j->noise, from, count, row, noise, out);
+    static const double widest[2] = {-1, 1};
+    for (size_t l = 0; l < j->classes; l++) {
+        float *c = out + 2 * l;
+        c[0] = l == truth ? -0.5F : 0.5F;
+        c[1] = 0.125F;
+        for (size_t k = 0; !j->plain && k < (is(j->coefficients, "first") ? 1 : 2); k++) {
+            size_t at = j->values + 2 * l + k;
+            struct dpf_adaptive_part one = {at, 1, &widest[0], &widest[1]};
+            dpf_adaptive_add(&j->noise, &one, noise + at, c + k, c + k);
+        }
+    }
 }
 
 static void take_record(struct dpf_features_job *j, struct dpf_features_worker *w,
                         const struct work *work, uint64_t row, const int64_t *noise)
 {
+    const struct dpf_adaptive_part all = {0, j->values, j->lo, j->hi};
     float *x = work->x + row * j->values, limit = (float)j->limit;
     uint64_t truth = (uint64_t)dpf_tensor_get(work->y, row);
-    clip(j, w, x);
-    perturb_values(j, 0, j->values, w->row, noise, x);
+    w->clipped +=
+        j->plain ? only_clip(j, x) : dpf_adaptive_add(&j->noise, &all, noise, x, x);
     for (size_t i = 0; j->limit > 0 && i < j->values; i++)
         x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
-    if (!work->coefficients) {
+    if (work->coefficients)
+        take_coefficients(j, truth, noise, work->coefficients + row * 2 * j->classes);
+    else
         dpf_tensor_put_class(work->y, row,
                              dpf_response_draw(&j->response, &w->random, truth));
-        return;
-    }
-    /* the expansion of the logistic cross-entropy at 0: 1/2 - y and 1/8 for each class */
-    double *c = w->row + j->values;
-    for (size_t l = 0; l < j->classes; l++) {
-        c[2 * l] = l == truth ? -0.5 : 0.5;
-        c[2 * l + 1] = 0.125;
-    }
-    float *out = work->coefficients + row * 2 * j->classes;
-    perturb_values(j, j->values, 2 * j->classes, c, noise + j->values, out);
-    for (size_t l = 0; is(j->coefficients, "first") && l < j->classes; l++)
-        out[2 * l + 1] = 0.125F; /* that of every record */
 }
 
 /* A worker's part of a batch. */
@@ -395,7 +393,6 @@ void dpf_features_release(struct dpf_features_job *j)
 {
     for (int i = 0; j->workers && i < j->threads; i++) {
         dpf_random_release(&j->workers[i].random);
-        free(j->workers[i].row);
         free(j->workers[i].noise);
     }
     dpf_adaptive_release(&j->noise);

@@ -119,12 +119,14 @@ static void test_noise(void)
         CU_ASSERT(fabs(beyond - RECORDS / 2) < z_level * sqrt(RECORDS / 4));
         CU_ASSERT(fabs(crossed - RECORDS / 2) < z_level * sqrt(RECORDS / 4));
     }
-    /* a record and its noise, to the precision of floats */
-    double record[VALUES] = {0.25, 1, 0, 0.5, 0.75};
-    float out[VALUES];
-    dpf_adaptive_add(&a, 0, VALUES, record, noise, out);
+    /* a record and its noise, to the precision of floats; what lies outside is held */
+    float record[VALUES] = {0.25F, 1, -3, 7, NAN}, out[VALUES];
+    static const double held[VALUES] = {0.25, 1, 0, 1, 0.5};
+    static const double lo[VALUES] = {0}, hi[VALUES] = {1, 1, 1, 1, 1};
+    const struct dpf_adaptive_part all = {0, VALUES, lo, hi};
+    CU_ASSERT(dpf_adaptive_add(&a, &all, noise, record, out) == 3);
     for (int j = 0; j < VALUES; j++) {
-        double due = record[j] + (double)noise[j] * a.step[j];
+        double due = held[j] + (double)noise[j] * a.step[j];
         CU_ASSERT(fabs((double)out[j] - due) <= a.step[j] + 1e-6 * fabs(due));
     }
     dpf_adaptive_release(&a);

@@ -4,20 +4,21 @@
 
 #include "base/banned.h"
 
-static struct dpf_training_job job = {.x = "x",
-                                      .y = "y",
-                                      .loss = "cross-entropy",
-                                      .optimiser_kind = "momentum",
-                                      .init = "he-normal",
-                                      .schedule = "constant",
-                                      .sampling = "shuffle",
-                                      .clip = "flat",
-                                      .backend = "cpu",
-                                      .checkpoint_seconds = 60,
-                                      .momentum = 0.9,
-                                      .lot = 128,
-                                      .seed = -1,
-                                      .solver = {.repair = "ridge", .ridge = 1}};
+static struct dpf_training_job job = {
+    .x = "x",
+    .y = "y",
+    .loss = "cross-entropy",
+    .optimiser_kind = "momentum",
+    .init = "he-normal",
+    .schedule = "constant",
+    .sampling = "shuffle",
+    .clip = "flat",
+    .backend = "cpu",
+    .checkpoint_seconds = 60,
+    .momentum = 0.9,
+    .lot = 128,
+    .seed = -1,
+    .solver = {.repair = "ridge", .ridge = 1, .prior_weight = 1}};
 
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("arch", &job.arch, "NAME|FILE",
@@ -78,6 +79,10 @@ static const struct dpf_option options[] = {
                    "of a form that noise left without a minimum (ridge), or none"),
     DPF_OPT_REAL("ridge", &job.solver.ridge, "R", 0, 1e6,
                  "of the repair, in units of the noise's spectral edge (1)"),
+    DPF_OPT_ENDPOINT("prior", &job.solver.prior, "STREAM",
+                     "'--solve quadratic': a form of public records, to be added", 0),
+    DPF_OPT_REAL("prior-weight", &job.solver.prior_weight, "W", 0, 1e9,
+                 "what a record of the prior counts (1)"),
     DPF_OPT_INT("components", &job.solver.component_count, "K", 1, 8192,
                 "how many, of '--solve components'"),
     DPF_OPT_REAL("whiten", &job.solver.whiten, "W", 0, 1,

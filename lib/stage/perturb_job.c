@@ -359,7 +359,8 @@ static enum dpf_status open_quadratic(struct dpf_perturb_job *j, struct dpf_stag
     struct dpf_quadratic_plan plan = {.variant = (enum dpf_quadratic_variant)variant,
                                       .features = dpf_shape_elements(&f->shape),
                                       .intercept = !j->no_intercept,
-                                      .radius = is_gaussian(j) ? f->norm_l2 : 0,
+                                      .radius =
+                                          is_gaussian(j) || is_plain(j) ? f->norm_l2 : 0,
                                       .replace_one = is(j->relation, "replace-one"),
                                       .epsilon = j->epsilon,
                                       .delta = j->delta};
@@ -373,7 +374,7 @@ static enum dpf_status open_quadratic(struct dpf_perturb_job *j, struct dpf_stag
         return dpf_fail(
             e, DPF_USAGE,
             "field '%s' needs declared bounds within [-1, 1]%s: see normalize", f->name,
-            is_gaussian(j) ? ", or a norm" : "");
+            is_gaussian(j) || is_plain(j) ? ", or a norm" : "");
     enum dpf_status status = take_target(j, &s->in, &plan, e);
     if (status == DPF_OK)
         status = dpf_quadratic_init(&j->quadratic, &plan, e);

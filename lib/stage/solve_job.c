@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/quadratic_solve.h"
+#include "stage/side_stream.h"
 
 #include "base/banned.h"
 
@@ -25,16 +26,16 @@ enum dpf_status dpf_solve_job_check(const struct dpf_solve_job *j,
     static const struct {
         const char *name;
         bool components;
-    } options[] = {{"repair", false},
-                   {"ridge", false},
-                   {"whiten", true},
-                   {"components", true},
+    } options[] = {{"repair", false},       {"ridge", false}, {"prior", false},
+                   {"prior-weight", false}, {"whiten", true}, {"components", true},
                    {"field", true}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (dpf_option_given(&s->parsed, options[i].name) &&
             options[i].components != is_components(j))
             return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--solve %s'",
                             options[i].name, j->what);
+    if (dpf_option_given(&s->parsed, "prior-weight") && !j->prior)
+        return dpf_fail(e, DPF_USAGE, "'--prior-weight' goes with '--prior'");
     return is_components(j) && j->component_count == 0
                ? dpf_fail(e, DPF_USAGE, "'--solve components' needs '--components'")
                : DPF_OK;
@@ -55,22 +56,33 @@ static enum dpf_status open_components(struct dpf_solve_job *j, struct dpf_stage
     return dpf_components_init(&j->components, values, e);
 }
 
+/* A form's fields, as form_stream.h declares them. */
+static bool has_form(const struct dpf_header *h, const struct dpf_field **gram,
+                     const struct dpf_field **moment)
+{
+    const struct dpf_field *a = dpf_header_field((struct dpf_header *)h, "gram");
+    const struct dpf_field *b = dpf_header_field((struct dpf_header *)h, "moment");
+    *gram = a;
+    *moment = b;
+    return a && b && a->dtype == DPF_F64 && b->dtype == DPF_F64 && a->shape.rank == 2 &&
+           b->shape.rank == 2 && a->shape.dim[0] == a->shape.dim[1] &&
+           a->shape.dim[0] > 0 && a->shape.dim[0] == b->shape.dim[0] &&
+           b->shape.dim[1] > 0;
+}
+
 enum dpf_status dpf_solve_job_open(struct dpf_solve_job *j, struct dpf_stage *s,
                                    struct dpf_error *e)
 {
     if (is_components(j))
         return open_components(j, s, e);
-    const struct dpf_field *a = dpf_header_field(&s->in, "gram");
-    const struct dpf_field *b = dpf_header_field(&s->in, "moment");
+    const struct dpf_field *a, *b;
     const struct dpf_field *noise = dpf_header_field(&s->in, "noise");
     const struct dpf_field *intercept = dpf_header_field(&s->in, "intercept");
-    bool good = a && b && noise && intercept && a->dtype == DPF_F64 &&
-                b->dtype == DPF_F64 && noise->dtype == DPF_F64 &&
-                intercept->dtype == DPF_U8 && a->shape.rank == 2 && b->shape.rank == 2 &&
-                a->shape.dim[0] == a->shape.dim[1] && a->shape.dim[0] > 0 &&
-                a->shape.dim[0] == b->shape.dim[0] && b->shape.dim[1] > 0 &&
+    bool good = has_form(&s->in, &a, &b) && noise && intercept &&
+                noise->dtype == DPF_F64 && intercept->dtype == DPF_U8 &&
                 dpf_shape_elements(&noise->shape) == 2 &&
                 dpf_shape_elements(&intercept->shape) == 1;
+
     return good ? DPF_OK
                 : dpf_fail(e, DPF_BAD_STREAM,
                            "the stream holds no quadratic form, as 'perturb --release "
@@ -126,6 +138,49 @@ static void tell(const struct dpf_solve_job *j, const struct dpf_quadratic_outco
                    o->smallest, o->ridge, o->dropped, n);
 }
 
+/* ------------------------------------------------------------------------- a prior */
+
+struct prior {
+    struct dpf_stage *stage;
+    double *gram, *moment; /* those of the form: the prior's are added to them */
+    size_t n, outputs;
+    double weight;
+    uint64_t records;
+};
+
+static enum dpf_status begin_prior(void *context, struct dpf_header *h,
+                                   struct dpf_error *e)
+{
+    struct prior *p = context;
+    const struct dpf_field *a, *b;
+    if (h->is_private)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "the prior is made of private records, without a mechanism");
+    if (!has_form(h, &a, &b) || a->shape.dim[0] != p->n || b->shape.dim[1] != p->outputs)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the prior is not a quadratic form of %zu variables and %zu "
+                        "outputs",
+                        p->n, p->outputs);
+    dpf_stage_adopt_model(p->stage, h);
+    return DPF_OK;
+}
+
+static enum dpf_status add_prior(void *context, struct dpf_header *h, struct dpf_batch *b,
+                                 struct dpf_error *e)
+{
+    struct prior *p = context;
+    const struct dpf_tensor *gram = dpf_batch_field(b, h, "gram", e);
+    const struct dpf_tensor *moment = dpf_batch_field(b, h, "moment", e);
+    p->records += b->rows;
+    if (!gram || !moment || p->records > 1)
+        return dpf_fail(e, DPF_BAD_STREAM, "the prior is not one quadratic form");
+    for (size_t i = 0; b->rows && i < p->n * p->n; i++)
+        p->gram[i] += p->weight * ((const double *)gram->data)[i];
+    for (size_t i = 0; b->rows && i < p->n * p->outputs; i++)
+        p->moment[i] += p->weight * ((const double *)moment->data)[i];
+    return DPF_OK;
+}
+
 enum dpf_status dpf_solve_job_take(struct dpf_solve_job *j, struct dpf_stage *s,
                                    struct dpf_batch *b, struct dpf_error *e)
 {
@@ -155,6 +210,15 @@ enum dpf_status dpf_solve_job_take(struct dpf_solve_job *j, struct dpf_stage *s,
     struct dpf_quadratic_repair repair = {.none = strcmp(j->repair, "none") == 0,
                                           .ridge = j->ridge};
     bool intercept = *(const uint8_t *)constant->data != 0;
+    struct prior prior = {.stage = s,
+                          .gram = a->data,
+                          .moment = moment->data,
+                          .n = form.n,
+                          .outputs = form.outputs,
+                          .weight = j->prior_weight};
+    const struct dpf_side_stream side = {&prior, begin_prior, add_prior};
+    if (j->prior && dpf_side_stream_read(j->prior, &side, e) != DPF_OK)
+        return e->status;
     for (size_t i = 0; i < form.n * (form.n + form.outputs); i++)
         if (!isfinite(i < form.n * form.n ? form.a[i] : form.b[i - form.n * form.n]))
             return dpf_fail(e, DPF_BAD_STREAM, "a coefficient is not a finite number");

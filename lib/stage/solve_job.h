@@ -10,8 +10,8 @@ extern const char *const dpf_solve_job_words[]; /* "quadratic", "components" */
 extern const char *const dpf_repair_words[];    /* "ridge", "none" */
 
 struct dpf_solve_job {
-    const char *what, *field, *repair;
-    double ridge, whiten;
+    const char *what, *field, *repair, *prior;
+    double ridge, whiten, prior_weight;
     int64_t component_count; /* 0: not given */
     int x;                   /* number of the records' field */
     struct dpf_components components;

@@ -84,6 +84,8 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
         {"final-clip-l2", "--clip-l2", j->clip_l2 == 0},
         {"repair", "--solve", true},
         {"ridge", "--solve", true},
+        {"prior", "--solve", true},
+        {"prior-weight", "--solve", true},
         {"components", "--solve", true},
         {"whiten", "--solve", true},
         {"population", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
@@ -100,8 +102,9 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
 static enum dpf_status check_solve(const struct dpf_training_job *j,
                                    const struct dpf_stage *s, struct dpf_error *e)
 {
-    static const char *const goes_along[] = {"solve",      "repair", "ridge", "export",
-                                             "components", "whiten", "field", NULL};
+    static const char *const goes_along[] = {
+        "solve",  "repair",     "ridge",  "prior", "prior-weight",
+        "export", "components", "whiten", "field", NULL};
     for (const struct dpf_option *o = s->info->options; o->kind != DPF_KIND_END; o++) {
         bool along = false;
         for (int i = 0; goes_along[i]; i++)

@@ -58,8 +58,8 @@ static const struct dpf_option options[] = {
                    "for all, which protects nothing (record)"),
     DPF_OPT_CHOICE(
         "coefficients", &job.features.coefficients, dpf_coefficient_words, "WHICH",
-        "features, paper: those of the loss that get noise: all, as printed, or "
-        "the first, which the class decides (all)"),
+        "features, paper: of the loss: all, as printed, or the first, which the "
+        "class decides (the second is 1/8 for all records) (all)"),
     DPF_OPT_REAL("limit", &job.features.limit, "R", 1e-30, 1e30,
                  "features: cut noisy values to [-R,R]"),
     DPF_OPT_STRING("field", &job.field, "NAME", "what is perturbed (x)"),

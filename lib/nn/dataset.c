@@ -79,7 +79,9 @@ static enum dpf_status check_y(struct dpf_dataset *d, const struct dpf_field *f,
                   ? output->shape.dim[0]
                   : 0;
     dpf_shape_format(&f->shape, shape, sizeof shape);
-    if (dpf_shape_elements(&f->shape) != want)
+    d->first_only =
+        need->loss == DPF_LOSS_TAYLOR && 2 * dpf_shape_elements(&f->shape) == want;
+    if (dpf_shape_elements(&f->shape) != want && !d->first_only)
         return dpf_fail(e, DPF_USAGE,
                         "field '%s' has records of shape %s, but this loss needs %llu "
                         "targets for the output '%s'",
@@ -185,7 +187,9 @@ static enum dpf_status add_targets(struct dpf_dataset *d, const struct dpf_tenso
                                    const char *name, struct dpf_error *e)
 {
     uint64_t count = dpf_tensor_rows(t) * d->positions, at = d->rows * d->positions;
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; d->first_only && i < count; i++)
+        d->values[at + i] = i % 2 ? 0.125F : (float)dpf_tensor_get(t, i / 2);
+    for (uint64_t i = 0; !d->first_only && i < count; i++) {
         if (!d->classes) {
             d->values[at + place_of(d, i)] = (float)dpf_tensor_get(t, i);
             continue;

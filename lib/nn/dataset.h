@@ -18,7 +18,8 @@ struct dpf_dataset {
     float *values;      /* [rows, positions], or NULL */
     uint64_t positions; /* labels or values of one example */
     uint64_t classes;
-    uint64_t turn; /* channels of targets that come channels first; 0: as they are */
+    bool first_only; /* TAYLOR: the stream has c1 alone, c2 is 1/8 */
+    uint64_t turn;   /* channels of targets that come channels first; 0: as they are */
 };
 
 /* What a network and a loss need of a stream. */

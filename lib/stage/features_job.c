@@ -129,14 +129,20 @@ static enum dpf_status make_workers(struct dpf_features_job *j, struct dpf_error
     return j->shared ? DPF_OK : dpf_fail_memory(e);
 }
 
+/* Of each class, 1/2 - y and 1/8; or the first alone. */
+static struct dpf_shape coefficient_shape(const struct dpf_features_job *j)
+{
+    bool first = is(j->coefficients, "first");
+    return (struct dpf_shape){.rank = first ? 1 : 2, .dim = {j->classes, 2}};
+}
+
 /* What leaves: x and y, and nothing else. */
 static enum dpf_status declare(struct dpf_features_job *j, struct dpf_stage *s,
                                struct dpf_error *e)
 {
     struct dpf_shape x = s->in.fields[j->x].shape;
-    struct dpf_shape y = j->paper || j->plain
-                             ? (struct dpf_shape){.rank = 2, .dim = {j->classes, 2}}
-                             : s->in.fields[j->y].shape;
+    struct dpf_shape y =
+        j->paper || j->plain ? coefficient_shape(j) : s->in.fields[j->y].shape;
     enum dpf_dtype dtype = j->paper || j->plain ? DPF_F32 : s->in.fields[j->y].dtype;
     dpf_header_drop_fields(&s->out);
     struct dpf_field *f = dpf_header_add_field(&s->out, "x", DPF_F32, &x);
@@ -250,6 +256,7 @@ struct work {
     struct dpf_features_job *job;
     uint64_t rows, first; /* of the batch; its first record's number */
     float *x, *coefficients;
+    uint64_t each; /* coefficients of a record */
     struct dpf_tensor *y;
 };
 
@@ -299,21 +306,20 @@ static uint64_t only_clip(const struct dpf_features_job *j, float *x)
     return clipped;
 }
 
-/* The expansion of the logistic cross-entropy at 0: 1/2 - y and 1/8 for each class. */
+/* The expansion of the logistic cross-entropy at 0. */
 static void take_coefficients(const struct dpf_features_job *j, uint64_t truth,
                               const int64_t *noise, float *out)
 {
     static const double widest[2] = {-1, 1};
-    for (size_t l = 0; l < j->classes; l++) {
-        float *c = out + 2 * l;
-        c[0] = l == truth ? -0.5F : 0.5F;
-        c[1] = 0.125F;
-        for (size_t k = 0; !j->plain && k < (is(j->coefficients, "first") ? 1 : 2); k++) {
+    size_t each = is(j->coefficients, "first") ? 1 : 2;
+    for (size_t l = 0; l < j->classes; l++)
+        for (size_t k = 0; k < each; k++, out++) {
             size_t at = j->values + 2 * l + k;
             struct dpf_adaptive_part one = {at, 1, &widest[0], &widest[1]};
-            dpf_adaptive_add(&j->noise, &one, noise + at, c + k, c + k);
+            *out = k ? 0.125F : l == truth ? -0.5F : 0.5F;
+            if (!j->plain)
+                dpf_adaptive_add(&j->noise, &one, noise + at, out, out);
         }
-    }
 }
 
 static void take_record(struct dpf_features_job *j, struct dpf_features_worker *w,
@@ -327,7 +333,7 @@ static void take_record(struct dpf_features_job *j, struct dpf_features_worker *
     for (size_t i = 0; j->limit > 0 && i < j->values; i++)
         x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
     if (work->coefficients)
-        take_coefficients(j, truth, noise, work->coefficients + row * 2 * j->classes);
+        take_coefficients(j, truth, noise, work->coefficients + row * work->each);
     else
         dpf_tensor_put_class(work->y, row,
                              dpf_response_draw(&j->response, &w->random, truth));
@@ -353,8 +359,10 @@ enum dpf_status dpf_features_take(struct dpf_features_job *j, struct dpf_batch *
                                   struct dpf_error *e)
 {
     struct dpf_tensor *x = &b->tensor[j->x], *y = &b->tensor[j->y], loss;
-    struct dpf_shape shape = {.rank = 3, .dim = {b->rows, j->classes, 2}};
+    struct dpf_shape own = coefficient_shape(j), shape;
     bool replaced = j->paper || j->plain;
+    if (!dpf_shape_prepend(&own, b->rows, &shape))
+        return dpf_fail_memory(e);
     enum dpf_status status = dpf_tensor_make_f32(x, e);
     if (status == DPF_OK && replaced)
         status = dpf_tensor_init(&loss, DPF_F32, &shape, e);
@@ -365,6 +373,7 @@ enum dpf_status dpf_features_take(struct dpf_features_job *j, struct dpf_batch *
                         .first = j->records,
                         .x = x->data,
                         .coefficients = replaced ? loss.data : NULL,
+                        .each = dpf_shape_elements(&own),
                         .y = y};
     dpf_parallel(j->threads, take_part, &work);
     j->records += b->rows;

@@ -22,7 +22,16 @@ enum { MAX_FILES = 4096, CIFAR_BATCHES = 5 };
 /* Records of test splits of generated data start here, far from any training set. */
 static const uint64_t synth_test_first = 1ull << 40;
 
-enum set_kind { SET_DIGITS, SET_IDX, SET_CIFAR, SET_DRAWN, SET_CENSUS, SET_TUMOUR };
+enum set_kind {
+    SET_DIGITS,
+    SET_IDX,
+    SET_CIFAR,
+    SET_DRAWN, /* this one and those below are made from a seed */
+    SET_GLYPHS,
+    SET_LEAVES,
+    SET_CENSUS,
+    SET_TUMOUR
+};
 
 static const struct data_set {
     const char *name;
@@ -34,6 +43,8 @@ static const struct data_set {
     {"fashion-mnist", SET_IDX, 0, 0},
     {"cifar-10", SET_CIFAR, 0, 0},
     {"synth-digits", SET_DRAWN, 10000, 2000},
+    {"synth-glyphs", SET_GLYPHS, 10000, 2000},
+    {"synth-leaves", SET_LEAVES, 10000, 2000},
     {"synth-census", SET_CENSUS, 10000, 2000},
     {"synth-tumour", SET_TUMOUR, 40, 8},
 };
@@ -43,7 +54,9 @@ const char *const dpf_catalog_words[] = {"digits:train",       "digits:test",
                                          "mnist:test",         "fashion-mnist:train",
                                          "fashion-mnist:test", "cifar-10:train",
                                          "cifar-10:test",      "synth-digits:train",
-                                         "synth-digits:test",  "synth-census:train",
+                                         "synth-digits:test",  "synth-glyphs:train",
+                                         "synth-glyphs:test",  "synth-leaves:train",
+                                         "synth-leaves:test",  "synth-census:train",
                                          "synth-census:test",  "synth-tumour:train",
                                          "synth-tumour:test",  NULL};
 
@@ -236,8 +249,7 @@ static enum dpf_status check_set_options(const struct dpf_load_request *q,
     static const char *const volumes[] = {"side", "channels", NULL};
     static const char *const stored[] = {"data-dir", NULL};
     static const char *const partial[] = {"partial", NULL};
-    bool generated =
-        set->kind == SET_DRAWN || set->kind == SET_CENSUS || set->kind == SET_TUMOUR;
+    bool generated = set->kind >= SET_DRAWN; /* generators come last */
     enum dpf_status status = refuse_options(q, files, set->name, e);
     if (status == DPF_OK && !generated)
         status = refuse_options(q, generators, set->name, e);
@@ -293,6 +305,12 @@ static enum dpf_status open_set(const struct dpf_load_request *q,
             break;
         case SET_DRAWN:
             status = dpf_synth_digits_open(q->seed, first, count, take, e);
+            break;
+        case SET_GLYPHS:
+            status = dpf_synth_glyphs_open(q->seed, first, count, take, e);
+            break;
+        case SET_LEAVES:
+            status = dpf_synth_leaves_open(q->seed, first, count, take, e);
             break;
         case SET_CENSUS:
             status = dpf_synth_census_open(q->seed, first, count, take, e);

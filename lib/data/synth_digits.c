@@ -16,6 +16,7 @@
 enum {
     SIDE = DPF_SYNTH_DIGIT_SIDE,
     CLASSES = 10,
+    GLYPH_CLASSES = 200, /* the digits, and 190 glyphs that nobody writes */
     MAX_POINTS = 20,
     MAX_VARIANTS = 2,
     CURVE_STEPS = 5,
@@ -97,6 +98,19 @@ static const struct point glyphs[CLASSES][MAX_VARIANTS][MAX_POINTS] = {
 };
 /* clang-format on */
 
+/* How far records of a class differ from each other. */
+struct style {
+    double radius[2], size[2]; /* of the pen, and of the longer side, in pixels */
+    double jitter, bend;
+    double shear[2], wide[2], turn; /* turn: tangent of half the largest angle */
+};
+
+/* tan(15 degrees / 2) = 0.13165 */
+static const struct style steady = {{.75, 1.65}, {18.5, 20.5}, .030,  .055,
+                                    {-.15, .40}, {.75, 1.25},  .13165};
+static const struct style wild = {{.6, 2.0}, {17.5, 21}, .05, .09,
+                                  {-.3, .6}, {.6, 1.3},  .2};
+
 /* A polyline; a piece whose `pen` is false only moves. */
 struct path {
     int count;
@@ -169,13 +183,12 @@ static void path_bend(struct path *p, double amount, struct dpf_seeded *r)
 }
 
 /* Shear and widen, then turn. */
-static void path_slant(struct path *p, struct dpf_seeded *r)
+static void path_slant(struct path *p, const struct style *style, struct dpf_seeded *r)
 {
     double c, s;
-    double shear = dpf_seeded_range(r, -.15, .40);
-    double wide = dpf_seeded_range(r, .75, 1.25);
-    /* tan(15 degrees / 2) = 0.13165 */
-    dpf_synth_turn(dpf_seeded_range(r, -.13165, .13165), &c, &s);
+    double shear = dpf_seeded_range(r, style->shear[0], style->shear[1]);
+    double wide = dpf_seeded_range(r, style->wide[0], style->wide[1]);
+    dpf_synth_turn(dpf_seeded_range(r, -style->turn, style->turn), &c, &s);
     for (int i = 0; i < p->count; i++) {
         double x = wide * (p->x[i] - .5) - shear * (p->y[i] - .5), y = p->y[i] - .5;
         p->x[i] = c * x - s * y;
@@ -216,12 +229,13 @@ static void path_centre(const struct path *p, double *x, double *y)
 
 /* As MNIST was made: the longer side fills 20 pixels, the centre of mass is the centre
  * of the image; up to a pixel off either way here. */
-static void path_place(struct path *p, double radius, struct dpf_seeded *r)
+static void path_place(struct path *p, const struct style *style, double radius,
+                       struct dpf_seeded *r)
 {
     struct box b = path_box(p);
     double tall = b.y1 - b.y0, wide = b.x1 - b.x0, cx, cy;
-    double scale =
-        (dpf_seeded_range(r, 18.5, 20.5) - 2 * radius) / (tall > wide ? tall : wide);
+    double side = dpf_seeded_range(r, style->size[0], style->size[1]);
+    double scale = (side - 2 * radius) / (tall > wide ? tall : wide);
     path_centre(p, &cx, &cy);
     double dx = SIDE / 2.0 - scale * cx + dpf_seeded_range(r, -1, 1);
     double dy = SIDE / 2.0 - scale * cy + dpf_seeded_range(r, -1, 1);
@@ -285,33 +299,103 @@ static void path_ink(const struct path *p, double radius, double ink, uint8_t *i
     }
 }
 
+static void draw(const struct point *glyph, const struct style *style,
+                 struct dpf_seeded *r, uint8_t *image)
+{
+    struct path p;
+    double radius = dpf_seeded_range(r, style->radius[0], style->radius[1]);
+    double ink = dpf_seeded_range(r, 215, 255);
+    path_trace(&p, glyph, style->jitter, r);
+    path_bend(&p, style->bend, r);
+    path_slant(&p, style, r);
+    path_place(&p, style, radius, r);
+    path_ink(&p, radius, ink, image);
+}
+
 static void make_digit(struct dpf_synth *s, uint64_t index, void *x, void *y)
 {
     struct dpf_seeded r;
-    struct path p;
     dpf_seeded_init(&r, "synth-digits", s->seed, index);
     uint64_t label = dpf_seeded_below(&r, CLASSES);
-    uint64_t variant = dpf_seeded_below(&r, MAX_VARIANTS);
-    double radius = dpf_seeded_range(&r, .75, 1.65);
-    double ink = dpf_seeded_range(&r, 215, 255);
-    path_trace(&p, glyphs[label][variant], .030, &r);
-    path_bend(&p, .055, &r);
-    path_slant(&p, &r);
-    path_place(&p, radius, &r);
-    path_ink(&p, radius, ink, x);
+    draw(glyphs[label][dpf_seeded_below(&r, MAX_VARIANTS)], &steady, &r, x);
     *(uint8_t *)y = (uint8_t)label;
+}
+
+/* ------------------------------------------------------------------------------ glyphs
+ */
+
+/* Glyph number k, the same for every seed: one stroke of three to eight points, or two of
+ * two to four, each point away from the one before. */
+static void invent(uint64_t k, struct point glyph[MAX_POINTS])
+{
+    struct dpf_seeded r;
+    dpf_seeded_init(&r, "synth-glyphs", 0, k);
+    int strokes = dpf_seeded_range(&r, 0, 1) < .7 ? 1 : 2, at = 0;
+    memset(glyph, 0, MAX_POINTS * sizeof *glyph);
+    for (int s = 0; s < strokes; s++) {
+        int points = (int)(strokes == 1 ? 3 + dpf_seeded_below(&r, 6)
+                                        : 2 + dpf_seeded_below(&r, 3));
+        for (int i = 0; i < points; i++, at++) {
+            struct point *p = &glyph[at];
+            double dx, dy;
+            for (int trial = 0; trial < 20; trial++) {
+                p->x = dpf_seeded_range(&r, .1, .9);
+                p->y = dpf_seeded_range(&r, 0, 1);
+                dx = i ? p->x - p[-1].x : 1;
+                dy = i ? p->y - p[-1].y : 1;
+                if (dx * dx + dy * dy >= .3 * .3)
+                    break;
+            }
+            p->kind = i == 0                            ? START
+                      : i + 1 == points                 ? ON
+                      : dpf_seeded_range(&r, 0, 1) < .7 ? OFF
+                                                        : ON;
+        }
+    }
+}
+
+static void make_glyph(struct dpf_synth *s, uint64_t index, void *x, void *y)
+{
+    struct dpf_seeded r;
+    struct point invented[MAX_POINTS];
+    dpf_seeded_init(&r, "synth-glyphs", s->seed + 1, index); /* 0 is that of the glyphs */
+    bool digit = dpf_seeded_below(&r, 5) < 2;
+    uint64_t label = digit ? dpf_seeded_below(&r, CLASSES)
+                           : CLASSES + dpf_seeded_below(&r, GLYPH_CLASSES - CLASSES);
+    const struct point *glyph = invented;
+    if (digit)
+        glyph = glyphs[label][dpf_seeded_below(&r, MAX_VARIANTS)];
+    else
+        invent(label, invented);
+    draw(glyph, &wild, &r, x);
+    *(uint8_t *)y = (uint8_t)label;
+}
+
+static enum dpf_status open_drawn(uint64_t seed, uint64_t first, uint64_t count,
+                                  bool of_glyphs, struct dpf_source **take,
+                                  struct dpf_error *e)
+{
+    const struct dpf_shape image = {2, {SIDE, SIDE}}, scalar = {0};
+    struct dpf_synth *s = NULL;
+    enum dpf_status status =
+        dpf_synth_new(seed, first, count, of_glyphs ? make_glyph : make_digit, 0, &s, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_synth_add_field(s, "x", DPF_U8, &image, 0, 0, 255, e);
+    if (status == DPF_OK)
+        status = dpf_synth_add_field(s, "y", DPF_U8, &scalar,
+                                     of_glyphs ? GLYPH_CLASSES : CLASSES, 0, 0, e);
+    return dpf_synth_give(s, status, take);
 }
 
 enum dpf_status dpf_synth_digits_open(uint64_t seed, uint64_t first, uint64_t count,
                                       struct dpf_source **take, struct dpf_error *e)
 {
-    const struct dpf_shape image = {2, {SIDE, SIDE}}, scalar = {0};
-    struct dpf_synth *s = NULL;
-    enum dpf_status status = dpf_synth_new(seed, first, count, make_digit, 0, &s, e);
-    if (status != DPF_OK)
-        return status;
-    status = dpf_synth_add_field(s, "x", DPF_U8, &image, 0, 0, 255, e);
-    if (status == DPF_OK)
-        status = dpf_synth_add_field(s, "y", DPF_U8, &scalar, CLASSES, 0, 0, e);
-    return dpf_synth_give(s, status, take);
+    return open_drawn(seed, first, count, false, take, e);
+}
+
+enum dpf_status dpf_synth_glyphs_open(uint64_t seed, uint64_t first, uint64_t count,
+                                      struct dpf_source **take, struct dpf_error *e)
+{
+    return open_drawn(seed, first, count, true, take, e);
 }

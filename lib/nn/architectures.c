@@ -91,6 +91,35 @@ static const struct {
                     "o2 = dropout r3 rate=0.5\n"
                     "y = dense o2 out=10\n"
                     "output y\n"},
+    /* The same, wider, for the 200 classes of synth-glyphs. */
+    {"glyphs-mnist", "input x 1x28x28\n"
+                     "c1 = conv x out=32 kernel=3\n"
+                     "r1 = relu c1\n"
+                     "p1 = max-pool r1 kernel=2\n"
+                     "c2 = conv p1 out=64 kernel=3\n"
+                     "r2 = relu c2\n"
+                     "p2 = max-pool r2 kernel=2\n"
+                     "f = flatten p2\n"
+                     "o1 = dropout f rate=0.25\n"
+                     "d1 = dense o1 out=768\n"
+                     "r3 = relu d1\n"
+                     "o2 = dropout r3 rate=0.5\n"
+                     "y = dense o2 out=200\n"
+                     "output y\n"},
+    /* Never trained, with --init mirrored: contrasts of patches along random directions
+     * and their mirror images (n1: divided by the patch's own contrast), what is for and
+     * what against each (c2), pooled on a grid of 3x3, the square root of it (s2), mirror
+     * images added up (y). */
+    {"patches-cifar", "input x 3x32x32\n"
+                      "c1 = conv x out=256 kernel=6 stride=2 bias=0\n"
+                      "n1 = lrn c1 window=511 base=0.003 alpha=0.00390625 beta=0.5\n"
+                      "c2 = conv n1 out=512 kernel=1\n"
+                      "r2 = relu c2\n"
+                      "p2 = average-pool r2 kernel=6 stride=4\n"
+                      "s2 = lrn p2 window=1 base=1e-6 alpha=1 beta=0.25\n"
+                      "f = flatten s2\n"
+                      "y = dense f out=2304 bias=0\n"
+                      "output y\n"},
     /* AdLM, section V-B: conv 3x3x128, 5x5x128, 5x5x256, dense 30; pooling as for MNIST,
      * which the text leaves open. */
     {"adlm-cifar", "input x 3x32x32\n"
@@ -275,12 +304,10 @@ static const struct {
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
 const char *const dpf_architecture_names[] = {
-    "abadi-mnist",    "adlm-mnist",  "adlm-cifar",
-    "cnm-mnist",      "cnm-cifar",   "latent-fc",
-    "plain-mnist",    "plain-cifar", "unet3d",
-    "tiny",           "dpsgd-mnist", "dpsgd-digits",
-    "oriented-mnist", "dpsgd-cifar", "latent-fc256",
-    "embed-mnist",    NULL};
+    "abadi-mnist", "adlm-mnist",   "adlm-cifar",     "cnm-mnist",   "cnm-cifar",
+    "latent-fc",   "plain-mnist",  "plain-cifar",    "unet3d",      "tiny",
+    "dpsgd-mnist", "dpsgd-digits", "oriented-mnist", "dpsgd-cifar", "latent-fc256",
+    "embed-mnist", "glyphs-mnist", "patches-cifar",  NULL};
 
 const char *dpf_architecture(const char *name)
 {

@@ -11,7 +11,8 @@
 
 const char *const dpf_initialisers[] = {
     "he-normal", "he-uniform", "xavier-normal", "xavier-uniform", "lecun-normal",
-    "torch",     "zero",       "oriented",      "he-centred",     NULL};
+    "torch",     "zero",       "oriented",      "he-centred",     "mirrored",
+    NULL};
 
 /* How many inputs an output adds up, and how many outputs an input reaches. */
 static void fans(const struct dpf_node *n, double *in, double *out)
@@ -31,7 +32,7 @@ static void fans(const struct dpf_node *n, double *in, double *out)
 static bool spread(const char *name, double in, double out, double *deviation)
 {
     bool uniform = strstr(name, "uniform") != NULL;
-    if (strncmp(name, "he-", 3) == 0)
+    if (strncmp(name, "he-", 3) == 0 || strcmp(name, "mirrored") == 0)
         *deviation = sqrt(2 / in);
     else if (strncmp(name, "xavier-", 7) == 0)
         *deviation = sqrt(2 / (in + out));
@@ -101,6 +102,66 @@ static void centre(const struct dpf_shape *s, float *to)
     }
 }
 
+/* ---------------------------------------------------------------------------- mirrored
+ */
+
+/* Filters of which the second half are the first half's mirror images. */
+static void mirror(const struct dpf_shape *s, float *to)
+{
+    uint64_t width = s->dim[s->rank - 1], filter = dpf_shape_elements(s) / s->dim[0];
+    uint64_t half = s->dim[0] / 2;
+    for (uint64_t i = 0; i < half * filter; i++)
+        to[half * filter + i] = to[i - i % width + (width - 1 - i % width)];
+}
+
+/* A convolution of 1x1 that gives each input as it is and turned around, less 1/4: what
+ * is for it and what is against it, beyond a threshold. */
+static void split_signs(const struct dpf_shape *s, float *to, float *bias)
+{
+    memset(to, 0, dpf_shape_elements(s) * sizeof *to);
+    for (uint64_t o = 0; o < s->dim[0]; o++) {
+        to[o * s->dim[1] + o % s->dim[1]] = o < s->dim[1] ? 1 : -1;
+        bias[o] = -0.25F;
+    }
+}
+
+/* Sums of each value and that of the mirrored filter at the mirrored place. Values are
+ * [channels, side, side]; filter k and k + f are mirror images of each other, f being a
+ * quarter of the channels, and half of the channels are for, half against. */
+static void add_twins(const struct dpf_node *n, const struct dpf_node *map, float *to)
+{
+    uint64_t channels = map->shape.dim[0], side = map->shape.dim[2], f = channels / 4;
+    uint64_t in = channels * side * side, row = 0;
+    memset(to, 0, dpf_shape_elements(&n->parameters[0]) * sizeof *to);
+    for (uint64_t c = 0; c < channels; c++)
+        for (uint64_t p = 0; c % (2 * f) < f && p < side * side; p++, row++) {
+            if (row >= (uint64_t)n->out)
+                return;
+            uint64_t twin = p - p % side + (side - 1 - p % side);
+            to[row * in + c * side * side + p] += 1;
+            to[row * in + (c + f) * side * side + twin] += 1;
+        }
+}
+
+/* For chains like patches-cifar; a convolution of 1x1 splits signs, others are centred
+ * and mirrored, a dense layer adds twins. */
+static void make_mirrored(const struct dpf_model *m, const struct dpf_node *n,
+                          float *parameters)
+{
+    float *first = parameters + n->offset[0];
+    const struct dpf_shape *s = &n->parameters[0];
+    const struct dpf_node *from = &m->nodes[n->inputs[0]];
+    bool single = n->op == DPF_OP_CONV && n->kernel[1] == 1 && n->kernel[2] == 1;
+    if (single && n->bias) {
+        split_signs(s, first, parameters + n->offset[1]);
+    } else if (n->op == DPF_OP_CONV) {
+        centre(s, first);
+        mirror(s, first);
+    } else if (from->op == DPF_OP_FLATTEN && m->nodes[from->inputs[0]].shape.rank == 3) {
+        add_twins(n, &m->nodes[from->inputs[0]], first);
+    }
+}
+
 bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
                     float *parameters)
 {
@@ -139,6 +200,8 @@ bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
         draw(&r, uniform, deviation, count, first);
         if (n->op == DPF_OP_CONV && strcmp(name, "he-centred") == 0)
             centre(&n->parameters[0], first);
+        if (strcmp(name, "mirrored") == 0)
+            make_mirrored(m, n, parameters);
         if (n->parameter_count > 1 && strcmp(name, "torch") == 0)
             draw(&r, true, deviation, dpf_shape_elements(&n->parameters[1]),
                  parameters + n->offset[1]);

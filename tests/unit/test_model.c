@@ -45,6 +45,8 @@ static void test_architectures(void)
         {"dpsgd-cifar", "f", "1024", 896 + 18496 + 36928 + 65600 + 650},
         {"latent-fc256", "y", "10", 92160ull * 256 + 256 + 2570},
         {"embed-mnist", "f", "1600", 320 + 18496 + 204928 + 1290},
+        {"glyphs-mnist", "f", "1600", 320 + 18496 + 1229568 + 153800},
+        {"patches-cifar", "f", "4608", 27648 + 131584 + 10616832},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dpf_model m;

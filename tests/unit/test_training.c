@@ -1125,7 +1125,8 @@ static void test_initialisers(void)
     }
     CU_ASSERT(strcmp(dpf_initialisers[COUNT(names)], "oriented") == 0);
     CU_ASSERT(strcmp(dpf_initialisers[COUNT(names) + 1], "he-centred") == 0);
-    CU_ASSERT(dpf_initialisers[COUNT(names) + 2] == NULL);
+    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names) + 2], "mirrored") == 0);
+    CU_ASSERT(dpf_initialisers[COUNT(names) + 3] == NULL);
 }
 
 /* Edge detectors: no mean, an absolute sum of 1, opposite directions opposite, and the

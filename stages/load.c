@@ -127,11 +127,11 @@ static const struct dpf_stage_info info = {
     .writes = "x: the records as stored; y: labels or target, mask: voxel classes",
     .privacy = "none spent; the stream is marked private unless --public",
     .example = "dpflow load digits:train | dpflow inspect",
-    .detail =
-        "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
-        "cifar-10 (datasets/fetch gets them), synth-digits, synth-census and\n"
-        "synth-tumour (generated); each with :train or :test, digits also with :all.\n"
-        "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.",
+    .detail = "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
+              "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
+              "synth-leaves, synth-census and synth-tumour (generated); each with :train "
+              "or :test, digits also with :all.\n"
+              "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.",
     .arguments = "DATASET|FILE...",
     .argument_words = dpf_catalog_words,
     .min_arguments = 1,

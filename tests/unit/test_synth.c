@@ -19,7 +19,8 @@ static enum dpf_status open_volumes(uint64_t seed, uint64_t first, uint64_t coun
 }
 
 static const open_function generators[] = {dpf_synth_digits_open, dpf_synth_census_open,
-                                           open_volumes};
+                                           open_volumes, dpf_synth_glyphs_open,
+                                           dpf_synth_leaves_open};
 enum { GENERATORS = sizeof generators / sizeof generators[0] };
 
 /* Both fields of all records, one record behind the other. */
@@ -120,7 +121,7 @@ static void check_bounds(const struct dpf_field *f, const struct dpf_tensor *t)
 
 static void test_values_are_in_declared_bounds(void)
 {
-    static const uint64_t counts[GENERATORS] = {500, 20000, 12};
+    static const uint64_t counts[GENERATORS] = {500, 20000, 12, 2000, 50};
     for (int g = 0; g < GENERATORS; g++) {
         struct dpf_source *s = NULL;
         struct dpf_batch b;
@@ -243,6 +244,67 @@ static void test_digits_are_white_on_a_black_border(void)
     }
     CU_ASSERT_EQUAL(border, 0);
     CU_ASSERT_EQUAL(dim, 0);
+    table_release(&t);
+}
+
+/* Four in ten are digits; every one of the 200 classes occurs, and pictures of one differ
+ * less from each other than from those of the others. */
+static void test_glyphs_have_classes(void)
+{
+    enum { CLASSES = 200, RECORDS = 6000 };
+    static double mean[CLASSES][PIXELS];
+    static double count[CLASSES];
+    struct table t = table_make(dpf_synth_glyphs_open, 1, 0, RECORDS, 256);
+    int digits = 0, near = 0, empty = 0;
+    for (uint64_t i = 0; i < t.rows; i++) {
+        int label = t.y.data[i], ink = 0;
+        digits += label < DIGITS;
+        count[label]++;
+        for (int k = 0; k < PIXELS; k++) {
+            mean[label][k] += t.x.data[i * PIXELS + k];
+            ink += t.x.data[i * PIXELS + k];
+        }
+        empty += ink < 2000;
+    }
+    CU_ASSERT_EQUAL(empty, 0);
+    CU_ASSERT(digits > RECORDS * 2 / 5 - 230 && digits < RECORDS * 2 / 5 + 230);
+    for (int c = 0; c < CLASSES; c++) {
+        CU_ASSERT(count[c] > 0);
+        for (int k = 0; k < PIXELS; k++)
+            mean[c][k] /= count[c];
+    }
+    for (uint64_t i = 0; i < 500; i++) {
+        int own = t.y.data[i], other = (own + 97) % CLASSES;
+        double a = 0, b = 0;
+        for (int k = 0; k < PIXELS; k++) {
+            double v = t.x.data[i * PIXELS + k];
+            a += (v - mean[own][k]) * (v - mean[own][k]);
+            b += (v - mean[other][k]) * (v - mean[other][k]);
+        }
+        near += a < b;
+    }
+    CU_ASSERT(near > 450);
+    table_release(&t);
+}
+
+/* Large leaves have fewer edges than small ones, and nothing is left bare. */
+static void test_leaves_have_edges(void)
+{
+    enum { SIDE = 32, VALUES = 3 * SIDE * SIDE };
+    struct table t = table_make(dpf_synth_leaves_open, 1, 0, 200, 64);
+    double edges[2] = {0}, count[2] = {0};
+    for (uint64_t i = 0; i < t.rows; i++) {
+        const unsigned char *image = t.x.data + i * VALUES;
+        int large = t.y.data[i] & 1;
+        count[large]++;
+        for (int k = 0; k + 1 < VALUES; k++)
+            if (k % SIDE + 1 < SIDE)
+                edges[large] += image[k] > image[k + 1] ? image[k] - image[k + 1]
+                                                        : image[k + 1] - image[k];
+    }
+    CU_ASSERT(count[0] > 50 && count[1] > 50);
+    CU_ASSERT(edges[0] / count[0] > 1.2 * edges[1] / count[1]);
+    CU_ASSERT(edges[1] / count[1] > VALUES * 2);
     table_release(&t);
 }
 
@@ -391,8 +453,10 @@ static void test_bytes_are_those_recorded(void)
         "xxh128:b5b3103368f67e53e0e23b7cdee55b14",
         "xxh128:a7f7296337e4548cd35be93ec377e282",
         "xxh128:9a58e98b9f81bef8e5004d856d0f5c2e",
+        "xxh128:cfaaa86200941e66989f1fa2fa253ea5",
+        "xxh128:adee70a1a8444c1f88bcd6c5e5d3977a",
     };
-    static const uint64_t counts[GENERATORS] = {100, 1000, 4};
+    static const uint64_t counts[GENERATORS] = {100, 1000, 4, 100, 10};
     for (int g = 0; g < GENERATORS; g++) {
         struct table t = table_make(generators[g], 1, 0, counts[g], counts[g]);
         check_sum(&t.x, &t.y, expected[g]);
@@ -409,6 +473,8 @@ const struct dpf_test dpf_tests[] = {
     {"bad requests are refused", test_bad_requests_are_refused},
     {"digits can be told apart", test_digits_can_be_told_apart},
     {"digits are white on a black border", test_digits_are_white_on_a_black_border},
+    {"glyphs: 200 classes that differ", test_glyphs_have_classes},
+    {"leaves: large ones have fewer edges", test_leaves_have_edges},
     {"census has a linear part", test_census_has_a_linear_part},
     {"tumours are nested", test_tumours_are_nested},
     {"channels show tissues differently", test_channels_show_tissues_differently},

@@ -1154,6 +1154,50 @@ static void test_oriented(void)
     drop(&w);
 }
 
+/* Features by --init mirrored are those of the mirror image, too; and centred filters do
+ * not see brightness. */
+static void test_mirrored(void)
+{
+    enum { SIDE = 12, IN = 3 * SIDE * SIDE, OUT = 32 };
+    struct weights w = draw("input x 3x12x12\n"
+                            "c = conv x out=8 kernel=4 stride=2 bias=0\n"
+                            "n = lrn c window=15 base=0.01 alpha=0.125 beta=0.5\n"
+                            "s = conv n out=16 kernel=1\n"
+                            "r = relu s\n"
+                            "p = average-pool r kernel=3 stride=2\n"
+                            "f = flatten p\n"
+                            "y = dense f out=32 bias=0\n"
+                            "output y\n",
+                            "mirrored", 4);
+    struct dpf_network net;
+    struct dpf_error e = {0};
+    struct dpf_network_setup setup = {.model = &w.model,
+                                      .kernels = &dpf_kernels_ref,
+                                      .parameters = w.parameters,
+                                      .capacity = 3};
+    static float x[3][IN], y[3][OUT];
+    struct dpf_seeded r;
+    dpf_seeded_init(&r, "test mirrored", 0, 0);
+    for (int i = 0; i < IN; i++)
+        x[0][i] = (float)dpf_seeded_range(&r, 0, 1);
+    for (int i = 0; i < IN; i++) {
+        x[1][i] = x[0][i - i % SIDE + SIDE - 1 - i % SIDE];
+        x[2][i] = x[0][i] + 3;
+    }
+    CU_ASSERT_FATAL(dpf_network_init(&net, &setup, &e) == DPF_OK);
+    dpf_network_forward(&net, 3, x, false, 0);
+    dpf_network_read(&net, w.model.output, 3, y[0]);
+    double size = 0;
+    for (int k = 0; k < OUT; k++) {
+        size += fabs((double)y[0][k]);
+        CU_ASSERT(fabs((double)(y[0][k] - y[1][k])) < 1e-5);
+        CU_ASSERT(fabs((double)(y[0][k] - y[2][k])) < 1e-4);
+    }
+    CU_ASSERT(size > 1);
+    dpf_network_release(&net);
+    drop(&w);
+}
+
 /* PyTorch takes the second dimension of [in, out, window] for the inputs of a transposed
  * convolution, so "torch" has to as well. */
 static void test_torch_transposed(void)
@@ -1252,6 +1296,7 @@ const struct dpf_test dpf_tests[] = {
     {"optimisers follow their formulas over 20 steps", test_optimisers},
     {"schedules, step by step", test_schedules},
     {"oriented filters are edge detectors", test_oriented},
+    {"mirrored features are those of the mirror image", test_mirrored},
     {"initialisers: means, deviations, biases, group norms", test_initialisers},
     {"torch's first weights of a transposed convolution", test_torch_transposed},
     {"first weights over packed bits", test_initial_bits},

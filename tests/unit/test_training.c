@@ -1173,7 +1173,7 @@ static void test_mirrored(void)
     struct dpf_error e = {0};
     struct dpf_network_setup setup = {.model = &w.model,
                                       .kernels = &dpf_kernels_ref,
-                                      .parameters = w.parameters,
+                                      .parameters = w.values,
                                       .capacity = 3};
     static float x[3][IN], y[3][OUT];
     struct dpf_seeded r;

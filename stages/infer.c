@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "nn/initialise.h"
+#include "stage/batch_lot.h"
 #include "stage/training_job.h"
 
 #include "base/banned.h"
@@ -38,13 +39,10 @@ static const struct dpf_option options[] = {
 };
 
 static struct dpf_model_stream source;
-static struct dpf_dataset data;
-static struct dpf_dataset_need need;
+static struct dpf_batch_lot reader;
 static struct dpf_engine engine;
 static size_t node;
 static int target; /* index of the field that holds the values */
-static uint32_t *rows;
-static size_t rows_capacity;
 
 /* --model cnm-mnist means --arch cnm-mnist, in the provenance, too. */
 static void take_model_name(struct dpf_stage *s)
@@ -140,12 +138,12 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (found->bits)
         return dpf_fail(e, DPF_USAGE, "node '%s' is the packed input itself",
                         found->name);
-    need = (struct dpf_dataset_need){.model = &source.model, .x = opt.x};
+    struct dpf_dataset_need need = {.model = &source.model, .x = opt.x};
     struct dpf_engine_setup setup = {.model = &source.model,
                                      .kernels = dpf_backend_of(opt.backend),
                                      .threads = (int)opt.threads,
                                      .every_value = true};
-    status = dpf_dataset_init(&data, &s->in, &need, e);
+    status = dpf_batch_lot_init(&reader, &s->in, &need, e);
     if (status == DPF_OK)
         status = dpf_engine_init(&engine, &setup, e);
     if (status == DPF_OK)
@@ -163,19 +161,15 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 {
     struct dpf_tensor values;
     struct dpf_shape shape;
-    dpf_dataset_clear(&data);
-    enum dpf_status status = dpf_dataset_add(&data, &s->in, b, &need, e);
+    struct dpf_lot lot;
+    enum dpf_status status = dpf_batch_lot_take(&reader, &s->in, b, &lot, e);
     if (status != DPF_OK)
         return status;
-    if (!dpf_shape_prepend(&source.model.nodes[node].shape, b->rows, &shape) ||
-        !dpf_grow(&rows, &rows_capacity, b->rows, sizeof *rows))
+    if (!dpf_shape_prepend(&source.model.nodes[node].shape, b->rows, &shape))
         return dpf_fail_memory(e);
     status = dpf_tensor_init(&values, DPF_F32, &shape, e);
     if (status != DPF_OK)
         return status;
-    for (uint32_t i = 0; i < b->rows; i++)
-        rows[i] = i;
-    struct dpf_lot lot = {.data = &data, .rows = rows, .count = (int64_t)b->rows};
     struct dpf_lot_values want = {.node = node, .values = values.data};
     status = dpf_engine_values(&engine, &lot, &want, e);
     if (target < b->count)
@@ -190,9 +184,8 @@ static void on_release(struct dpf_stage *s)
 {
     (void)s;
     dpf_engine_release(&engine);
-    dpf_dataset_release(&data);
+    dpf_batch_lot_release(&reader);
     dpf_model_stream_release(&source);
-    free(rows);
 }
 
 static const struct dpf_stage_info info = {

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "nn/relevance.h"
+#include "stage/batch_lot.h"
 #include "stage/training_job.h"
 
 #include "base/banned.h"
@@ -57,13 +58,11 @@ static const struct dpf_option options[] = {
 };
 
 static struct dpf_model_stream source;
-static struct dpf_dataset data;
-static struct dpf_dataset_need need;
+static struct dpf_batch_lot reader;
 static struct dpf_engine engine;
 static struct dpf_engine_relevance relevance;
 static struct dpf_relevance_plan plan;
-static uint32_t *rows;
-static size_t rows_capacity, record;
+static size_t record;
 static double *sums; /* --average */
 static uint64_t records;
 
@@ -112,17 +111,17 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     const struct dpf_shape *out = &source.model.nodes[source.model.output].shape;
     plan.node = (size_t)(found - source.model.nodes);
     record = dpf_shape_elements(&found->shape);
-    need = (struct dpf_dataset_need){.model = &source.model,
-                                     .x = opt.x,
-                                     .y = plan.from == DPF_FROM_TRUE ? opt.y : NULL,
-                                     .loss = out->rank > 1 ? DPF_LOSS_VOXEL
-                                                           : DPF_LOSS_CROSS_ENTROPY};
+    struct dpf_dataset_need need = {.model = &source.model,
+                                    .x = opt.x,
+                                    .y = plan.from == DPF_FROM_TRUE ? opt.y : NULL,
+                                    .loss = out->rank > 1 ? DPF_LOSS_VOXEL
+                                                          : DPF_LOSS_CROSS_ENTROPY};
     struct dpf_engine_setup setup = {.model = &source.model,
                                      .kernels = dpf_backend_of(opt.backend),
                                      .threads = (int)opt.threads,
                                      .every_value = true,
                                      .relevance = true};
-    status = dpf_dataset_init(&data, &s->in, &need, e);
+    status = dpf_batch_lot_init(&reader, &s->in, &need, e);
     if (status == DPF_OK)
         status = dpf_engine_init(&engine, &setup, e);
     if (status == DPF_OK)
@@ -144,18 +143,14 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
     int at = (int)(dpf_header_field(&s->in, opt.x) - s->in.fields);
     struct dpf_tensor values;
     struct dpf_shape shape;
-    dpf_dataset_clear(&data);
-    enum dpf_status status = dpf_dataset_add(&data, &s->in, b, &need, e);
+    struct dpf_lot lot;
+    enum dpf_status status = dpf_batch_lot_take(&reader, &s->in, b, &lot, e);
     if (status != DPF_OK)
         return status;
     const struct dpf_shape *own = &s->out.fields[opt.average ? 0 : at].shape;
     if (!dpf_shape_prepend(own, b->rows, &shape) ||
-        !dpf_grow(&rows, &rows_capacity, b->rows, sizeof *rows) ||
         dpf_tensor_init(&values, DPF_F32, &shape, e) != DPF_OK)
         return dpf_fail_memory(e);
-    for (uint32_t i = 0; i < b->rows; i++)
-        rows[i] = i;
-    struct dpf_lot lot = {.data = &data, .rows = rows, .count = (int64_t)b->rows};
     status = dpf_engine_relevance(&relevance, &lot, values.data, e);
     if (opt.average) {
         const float *r = values.data;
@@ -195,9 +190,8 @@ static void on_release(struct dpf_stage *s)
     (void)s;
     dpf_engine_relevance_release(&relevance);
     dpf_engine_release(&engine);
-    dpf_dataset_release(&data);
+    dpf_batch_lot_release(&reader);
     dpf_model_stream_release(&source);
-    free(rows);
     free(sums);
 }
 

@@ -1,6 +1,6 @@
 /* A stream with one record: how relevant each feature is. `relevance-lrp --average`
- * writes it for public records, `perturb --release relevance` for private ones; mechanisms
- * and scales follow it. */
+ * writes it for public records, `perturb --release relevance` for private ones;
+ * mechanisms and scales follow it. */
 #ifndef DPF_STAGE_RELEVANCE_STREAM_H
 #define DPF_STAGE_RELEVANCE_STREAM_H
 

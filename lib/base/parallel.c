@@ -1,8 +1,9 @@
 #include "base/parallel.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
 
 #include "base/banned.h"
 
@@ -13,32 +14,76 @@ int dpf_processors(void)
     return count < 1 ? 1 : count;
 }
 
-struct piece {
-    void (*work)(void *context, int number);
-    void *context;
-    int number;
-};
-
-static void *run_piece(void *argument)
+/* Number 0 is the caller's; a thread's is told by when it came. */
+static void *serve(void *argument)
 {
-    const struct piece *p = argument;
-    p->work(p->context, p->number);
+    struct dpf_crew *c = argument;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&c->lock);
+    int number = ++c->started;
+    while (true) {
+        while (!c->stop && c->round == seen)
+            pthread_cond_wait(&c->work, &c->lock);
+        if (c->stop)
+            break;
+        seen = c->round;
+        pthread_mutex_unlock(&c->lock);
+        c->task(c->context, number);
+        pthread_mutex_lock(&c->lock);
+        if (--c->busy == 0)
+            pthread_cond_signal(&c->done);
+    }
+    pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 
-void dpf_parallel(int threads, void (*work)(void *context, int number), void *context)
+enum dpf_status dpf_crew_init(struct dpf_crew *c, int threads, struct dpf_error *e)
 {
-    struct piece pieces[DPF_PARALLEL_MOST];
-    pthread_t ids[DPF_PARALLEL_MOST];
-    bool started[DPF_PARALLEL_MOST] = {false};
-    for (int i = 1; i < threads; i++) {
-        pieces[i] = (struct piece){work, context, i};
-        started[i] = pthread_create(&ids[i], NULL, run_piece, &pieces[i]) == 0;
-    }
-    work(context, 0);
-    for (int i = 1; i < threads; i++)
-        if (started[i])
-            pthread_join(ids[i], NULL);
-        else
-            work(context, i);
+    *c = (struct dpf_crew){.threads = 1};
+    c->ids = dpf_calloc((size_t)threads, sizeof *c->ids);
+    if (!c->ids)
+        return dpf_fail_memory(e);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->work, NULL);
+    pthread_cond_init(&c->done, NULL);
+    for (; c->threads < threads; c->threads++)
+        if (pthread_create(&c->ids[c->threads], NULL, serve, c) != 0) {
+            dpf_crew_release(c);
+            return dpf_fail(e, DPF_SYSTEM, "cannot start %d threads", threads);
+        }
+    return DPF_OK;
+}
+
+void dpf_crew_release(struct dpf_crew *c)
+{
+    if (!c->ids)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_cond_broadcast(&c->work);
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 1; i < c->threads; i++)
+        pthread_join(c->ids[i], NULL);
+    pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->done);
+    pthread_mutex_destroy(&c->lock);
+    free(c->ids);
+    *c = (struct dpf_crew){0};
+}
+
+void dpf_crew_run(struct dpf_crew *c, void (*task)(void *context, int number),
+                  void *context)
+{
+    pthread_mutex_lock(&c->lock);
+    c->task = task;
+    c->context = context;
+    c->busy = c->threads - 1;
+    c->round++;
+    pthread_cond_broadcast(&c->work);
+    pthread_mutex_unlock(&c->lock);
+    task(context, 0);
+    pthread_mutex_lock(&c->lock);
+    while (c->busy > 0)
+        pthread_cond_wait(&c->done, &c->lock);
+    pthread_mutex_unlock(&c->lock);
 }

@@ -2,12 +2,35 @@
 #ifndef DPF_BASE_PARALLEL_H
 #define DPF_BASE_PARALLEL_H
 
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
 /* Processors that this process may use; at least 1. */
 int dpf_processors(void);
 
-enum { DPF_PARALLEL_MOST = 64 };
-/* Call `work` with each number below `threads` (at most DPF_PARALLEL_MOST), at the same
- * time as far as threads can be had; return when all are done. */
-void dpf_parallel(int threads, void (*work)(void *context, int number), void *context);
+/* Threads that wait for work: starting them for every batch would cost as much as a small
+ * batch takes. */
+struct dpf_crew {
+    int threads; /* the caller's own is one of them */
+    pthread_t *ids;
+    int started;
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    void (*task)(void *context, int number);
+    void *context;
+    uint64_t round; /* pieces of work given out */
+    int busy;
+    bool stop;
+};
+
+/* DPF_SYSTEM if threads cannot be had; release after success only. */
+enum dpf_status dpf_crew_init(struct dpf_crew *c, int threads, struct dpf_error *e);
+void dpf_crew_release(struct dpf_crew *c);
+/* Call `task` with each number below c->threads, at the same time; return when all are
+ * done. */
+void dpf_crew_run(struct dpf_crew *c, void (*task)(void *context, int number),
+                  void *context);
 
 #endif

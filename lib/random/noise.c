@@ -126,11 +126,14 @@ laplace_block(const uint64_t *digits, const double *t, int64_t *out, uint8_t *op
     }
     for (size_t i = 0; i < BLOCK; i++) /* floor(y) = round(y - 1/2) */
         out[i] = round_one(values[i], t[i], 0.5, &open[i]);
+    uint64_t again = 0;
     for (size_t i = 0; i < BLOCK; i++) {
         int64_t minus = -(int64_t)sign_of(signs, i);
-        open[i] |= (uint8_t)((minus != 0) & (out[i] == 0) ? AGAIN : 0);
+        again |= (uint64_t)minus & (uint64_t)(out[i] == 0);
         out[i] = (out[i] ^ minus) - minus;
     }
+    for (size_t i = 0; again && i < BLOCK; i++)
+        open[i] |= sign_of(signs, i) && out[i] == 0 ? AGAIN : 0;
 }
 
 /* The same functions for any machine and for wider vectors. */
@@ -385,7 +388,7 @@ static void draw_laplace(block_function *block, struct dpf_random *r, const doub
                          int64_t *out, size_t count)
 {
     uint64_t digits[BLOCK + BLOCK / 64];
-    int64_t values[BLOCK];
+    int64_t part[BLOCK], *values = count < BLOCK ? part : out;
     uint8_t open[BLOCK];
     dpf_random_bytes(r, digits, sizeof digits);
     block(digits, t, values, open);
@@ -399,9 +402,11 @@ static void draw_laplace(block_function *block, struct dpf_random *r, const doub
         if (minus && values[i] == 0)
             values[i] = laplace_again(r, t[i]);
     }
-    memcpy(out, values, count * sizeof *out);
+    if (count < BLOCK) {
+        memcpy(out, part, count * sizeof *out);
+        sodium_memzero(part, sizeof part);
+    }
     sodium_memzero(digits, sizeof digits);
-    sodium_memzero(values, sizeof values);
 }
 
 void dpf_noise_laplace(struct dpf_random *r, double t, int64_t *out, size_t count)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "stage/relevance_stream.h"
 
 #include "base/banned.h"
@@ -98,7 +97,7 @@ static enum dpf_status make_noise(struct dpf_features_job *j, struct dpf_error *
 
 /* ---------------------------------------------------------------------------- threads */
 
-enum { PIECE = 16 }; /* records: their noise stays in a cache */
+enum { PIECE = 4 }; /* records: their noise stays in a cache */
 
 struct dpf_features_worker {
     struct dpf_random random;
@@ -110,9 +109,7 @@ static enum dpf_status make_workers(struct dpf_features_job *j, struct dpf_error
 {
     bool shared = j->paper && !is(j->draw, "record");
     int processors = dpf_processors();
-    j->threads = shared || j->plain               ? 1
-                 : processors > DPF_PARALLEL_MOST ? DPF_PARALLEL_MOST
-                                                  : processors;
+    j->threads = shared || j->plain ? 1 : processors;
     j->workers = dpf_calloc((size_t)j->threads, sizeof *j->workers);
     if (!j->workers)
         return dpf_fail_memory(e);
@@ -126,7 +123,7 @@ static enum dpf_status make_workers(struct dpf_features_job *j, struct dpf_error
             return status;
     }
     j->shared = dpf_calloc(j->noisy + 1, sizeof *j->shared);
-    return j->shared ? DPF_OK : dpf_fail_memory(e);
+    return j->shared ? dpf_crew_init(&j->crew, j->threads, e) : dpf_fail_memory(e);
 }
 
 /* Of each class, 1/2 - y and 1/8; or the first alone. */
@@ -375,7 +372,7 @@ enum dpf_status dpf_features_take(struct dpf_features_job *j, struct dpf_batch *
                         .coefficients = replaced ? loss.data : NULL,
                         .each = dpf_shape_elements(&own),
                         .y = y};
-    dpf_parallel(j->threads, take_part, &work);
+    dpf_crew_run(&j->crew, take_part, &work);
     j->records += b->rows;
     if (replaced) {
         dpf_tensor_release(y);
@@ -400,6 +397,7 @@ uint64_t dpf_features_clipped(const struct dpf_features_job *j)
 
 void dpf_features_release(struct dpf_features_job *j)
 {
+    dpf_crew_release(&j->crew);
     for (int i = 0; j->workers && i < j->threads; i++) {
         dpf_random_release(&j->workers[i].random);
         free(j->workers[i].noise);

@@ -5,6 +5,7 @@
 #define DPF_STAGE_FEATURES_JOB_H
 
 #include "account/ledger.h"
+#include "base/parallel.h"
 #include "privacy/adaptive.h"
 #include "privacy/response.h"
 #include "stage/stage.h"
@@ -28,6 +29,7 @@ struct dpf_features_job {
     struct dpf_response response;
     int64_t *shared; /* the noise of a lot, where it is shared */
     int threads;
+    struct dpf_crew crew;
     struct dpf_features_worker *workers;
     uint64_t records;
     int64_t seed; /* below 0: the operating system's randomness */

@@ -56,7 +56,7 @@ struct dpf_group_norm {
     double epsilon; /* added to the variance */
 };
 
-enum dpf_unary { DPF_RELU, DPF_SIGMOID, DPF_TANH };
+enum dpf_unary { DPF_RELU, DPF_SIGMOID, DPF_TANH, DPF_CAP }; /* CAP: cut to [0,1] */
 
 #define DPF_TABLE dpf_kernels
 #define DPF_REAL  float

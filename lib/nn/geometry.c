@@ -67,5 +67,8 @@ struct dpf_group_norm dpf_nn_group_norm_of(const struct dpf_node *n)
 
 enum dpf_unary dpf_nn_unary_of(enum dpf_op op)
 {
-    return op == DPF_OP_RELU ? DPF_RELU : op == DPF_OP_SIGMOID ? DPF_SIGMOID : DPF_TANH;
+    return op == DPF_OP_RELU      ? DPF_RELU
+           : op == DPF_OP_CAP     ? DPF_CAP
+           : op == DPF_OP_SIGMOID ? DPF_SIGMOID
+                                  : DPF_TANH;
 }

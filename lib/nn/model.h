@@ -30,6 +30,7 @@ enum dpf_op {
     DPF_OP_RELU,
     DPF_OP_SIGMOID,
     DPF_OP_TANH,
+    DPF_OP_CAP, /* cut to [0,1]: with LRN before it, Eq. 22 of the AdLM paper */
     DPF_OP_SOFTMAX,
     DPF_OP_LRN,
     DPF_OP_MIN_MAX, /* the dense form of LRN in the AdLM paper: a record onto [0,1] */

@@ -41,6 +41,7 @@ static const struct {
     {"relu", DPF_OP_RELU, 1, 0, 0},
     {"sigmoid", DPF_OP_SIGMOID, 1, 0, 0},
     {"tanh", DPF_OP_TANH, 1, 0, 0},
+    {"cap", DPF_OP_CAP, 1, 0, 0},
     {"softmax", DPF_OP_SOFTMAX, 1, 0, 0},
     {"lrn", DPF_OP_LRN, 1, 0, WINDOW | BASE | ALPHA | BETA},
     {"min-max", DPF_OP_MIN_MAX, 1, 0, 0},

@@ -13,8 +13,8 @@
 /* Does node i's backward need the value it made itself? Then nobody may overwrite it. */
 static bool needs_own_value(enum dpf_op op)
 {
-    return op == DPF_OP_SIGMOID || op == DPF_OP_TANH || op == DPF_OP_SOFTMAX ||
-           op == DPF_OP_INPUT;
+    return op == DPF_OP_SIGMOID || op == DPF_OP_TANH || op == DPF_OP_CAP ||
+           op == DPF_OP_SOFTMAX || op == DPF_OP_INPUT;
 }
 
 static size_t readers_of(const struct dpf_model *m, size_t node)
@@ -282,6 +282,7 @@ static void forward_simple(struct dpf_network *net, size_t i, int64_t n, bool tr
         break;
     case DPF_OP_SIGMOID:
     case DPF_OP_TANH:
+    case DPF_OP_CAP:
         k->unary_forward(dpf_nn_unary_of(node->op), all, x, l->value);
         break;
     case DPF_OP_SOFTMAX:

@@ -28,6 +28,7 @@ static void simple_gradient(struct dpf_network *net, size_t i, int which, int64_
     case DPF_OP_RELU:
     case DPF_OP_SIGMOID:
     case DPF_OP_TANH:
+    case DPF_OP_CAP:
         k->unary_backward(dpf_nn_unary_of(node->op), all, l->value, dy, dx);
         break;
     case DPF_OP_SOFTMAX:

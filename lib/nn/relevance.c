@@ -173,6 +173,7 @@ static bool non_negative(const struct dpf_model *m, size_t i)
     switch (node->op) {
     case DPF_OP_RELU:
     case DPF_OP_SIGMOID:
+    case DPF_OP_CAP:
     case DPF_OP_SOFTMAX:
     case DPF_OP_MIN_MAX:
         return true;

@@ -100,8 +100,8 @@ class AdlmMnist(nn.Module):
         self.y = nn.Linear(25, 10)
 
     def forward(self, x):
-        x = F.max_pool2d(lrn(F.relu(self.c1(x))), 2)
-        x = F.max_pool2d(lrn(F.relu(self.c2(x))), 2)
+        x = F.max_pool2d(lrn(F.relu(self.c1(x))), 2).clamp(max=1)
+        x = F.max_pool2d(lrn(F.relu(self.c2(x))), 2).clamp(max=1)
         return self.y(min_max(F.relu(self.d1(x.flatten(1)))))
 
 

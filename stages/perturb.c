@@ -79,6 +79,11 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     if (label_share > 0 && job.features.label_epsilon > 0)
         return dpf_fail(e, DPF_USAGE, "give one of --label-epsilon and --label-share");
+    if (label_share > 0 && job.epsilon == 0)
+        return dpf_fail(e, DPF_USAGE,
+                        "'--label-share' is a part of '--epsilon': give it");
+    if (share < 1 && job.epsilon == 0)
+        return dpf_fail(e, DPF_USAGE, "'--share' is a part of '--epsilon': give it");
     if (label_share > 0)
         job.features.label_epsilon = job.epsilon * label_share;
     job.epsilon *= share;

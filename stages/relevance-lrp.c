@@ -134,6 +134,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         return status;
     dpf_engine_put(&engine, source.parameters);
     dpf_stage_adopt_model(s, &source.header);
+    if (opt.average && s->in.is_private) /* one record, but of everyone */
+        dpf_stage_add_selection_event(s, "mean of all", "replace-one");
     return DPF_OK;
 }
 

@@ -434,6 +434,10 @@ static enum dpf_status read_event(const msgpack_object *o, struct dpf_reading *r
         read_unprotected(o, r);
         return DPF_OK;
     }
+    if (kind && dpf_object_is_string(kind, "mixing")) {
+        r->tells_apart = true;
+        return DPF_OK;
+    }
     if (kind && dpf_object_is_string(kind, "selection")) {
         narrow_relation(o, "stable_under", c);
         return DPF_OK;

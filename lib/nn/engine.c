@@ -82,6 +82,8 @@ static bool fits_memory(const struct dpf_engine *g, const struct dpf_engine_setu
     double threads = g->threads, span = (double)g->model->span * sizeof(float);
     double values = (double)dpf_network_example_bytes(g->model) * (double)g->microbatch;
     double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    /* relevance: gradients of all nodes, and buffers as large as the largest of them */
+    values *= setup->relevance ? 3 : 1;
     return (setup->training ? threads + 3 : 1) * span + threads * values < 0.9 * have;
 }
 

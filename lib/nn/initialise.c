@@ -143,6 +143,11 @@ static void add_twins(const struct dpf_node *n, const struct dpf_node *map, floa
         }
 }
 
+static bool has_twins(const struct dpf_shape *map)
+{
+    return map->rank == 3 && map->dim[0] % 4 == 0 && map->dim[1] == map->dim[2];
+}
+
 /* For chains like patches-cifar; a convolution of 1x1 splits signs, others are centred
  * and mirrored, a dense layer adds twins. */
 static void make_mirrored(const struct dpf_model *m, const struct dpf_node *n,
@@ -157,7 +162,8 @@ static void make_mirrored(const struct dpf_model *m, const struct dpf_node *n,
     } else if (n->op == DPF_OP_CONV) {
         centre(s, first);
         mirror(s, first);
-    } else if (from->op == DPF_OP_FLATTEN && m->nodes[from->inputs[0]].shape.rank == 3) {
+    } else if (from->op == DPF_OP_FLATTEN &&
+               has_twins(&m->nodes[from->inputs[0]].shape)) {
         add_twins(n, &m->nodes[from->inputs[0]], first);
     }
 }

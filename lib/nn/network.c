@@ -129,8 +129,9 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
                                 .capacity = setup->capacity,
                                 .parameters = setup->parameters};
     for (size_t i = 0; i < m->count; i++)
-        if (!m->nodes[i].bits && dpf_nn_elements(&m->nodes[i].shape) > largest)
-            largest = dpf_nn_elements(&m->nodes[i].shape); /* bits are never unpacked */
+        if ((!m->nodes[i].bits || setup->relevance) &&
+            dpf_nn_elements(&m->nodes[i].shape) > largest)
+            largest = dpf_nn_elements(&m->nodes[i].shape); /* bits stay packed, else */
     net->layers = dpf_calloc(m->count, sizeof *net->layers);
     net->host = dpf_calloc(2 * (size_t)net->capacity, sizeof *net->host);
     bool good = net->layers && net->host &&

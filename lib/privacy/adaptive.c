@@ -12,7 +12,7 @@
 /* Steps in a scale, and in the width of a value, where both can be had. */
 enum { STEPS_LOG2 = 24, WIDTH_LOG2 = 12, MOST_LOG2 = 34 };
 
-/* The least share of a value of the average one: what has no relevance at all still gets
+/* The least share of a value, of the largest one: what has no relevance at all still gets
  * noise that numbers can hold. */
 static const double LEAST_SHARE = 0x1p-20;
 

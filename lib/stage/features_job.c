@@ -44,7 +44,9 @@ enum dpf_status dpf_features_check(const struct dpf_features_job *j,
 /* ------------------------------------------------------------------------- the noise */
 
 /* Algorithm 1, lines 9 to 13: (1/B) Lap(Delta_h0 / (beta_j epsilon_2)), Delta_h0 =
- * 2 d |h_0|. Or what each value costs, in proportion to the cube root of its relevance.
+ * 2 d |h_0|. (Line 14 adds noise to the bias, too, which is a constant before training
+ * and learned in it: it tells of nobody, and gets none here.) Or what each value costs,
+ * in proportion to the cube root of its relevance.
  */
 static void feature_scales(const struct dpf_features_job *j, const double *widths,
                            double *scales)
@@ -157,7 +159,12 @@ static enum dpf_status declare(struct dpf_features_job *j, struct dpf_stage *s,
 enum dpf_status dpf_features_open(struct dpf_features_job *j, struct dpf_stage *s,
                                   struct dpf_error *e)
 {
+    enum { MOST_CLASSES = 65536 };
     const struct dpf_field *y = &s->in.fields[j->y];
+    uint64_t fit = y->dtype == DPF_U8 ? 256 : MOST_CLASSES;
+    if (y->classes > fit)
+        return dpf_fail(e, DPF_USAGE, "target '%s' has more than %llu classes", y->name,
+                        (unsigned long long)fit);
     if (y->classes < 2 || dpf_shape_elements(&y->shape) != 1)
         return dpf_fail(e, DPF_USAGE, "target '%s' is not one class a record", y->name);
     j->classes = y->classes;
@@ -178,6 +185,7 @@ static void add_event(struct dpf_stage *s, double claimed, const char *source,
                       const struct dpf_mechanism_event *more)
 {
     struct dpf_mechanism_event m = *more;
+    proven = fmax(proven, 1e-9); /* the least that a ledger holds */
     m.spending = (struct dpf_spending){
         .kind = DPF_SPEND_PURE, .parameter = proven, .choices = 2, .rate = 1, .count = 1};
     m.sampling = "none";
@@ -324,6 +332,7 @@ static void take_record(struct dpf_features_job *j, struct dpf_features_worker *
 {
     const struct dpf_adaptive_part all = {0, j->values, j->lo, j->hi};
     float *x = work->x + row * j->values, limit = (float)j->limit;
+    limit = (double)limit > j->limit ? nextafterf(limit, 0) : limit;
     uint64_t truth = (uint64_t)dpf_tensor_get(work->y, row);
     w->clipped +=
         j->plain ? only_clip(j, x) : dpf_adaptive_add(&j->noise, &all, noise, x, x);

@@ -62,6 +62,16 @@ void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t
     s->out.events.count++;
 }
 
+void dpf_stage_add_mixing_event(struct dpf_stage *s, const char *by)
+{
+    msgpack_packer p = dpf_values_packer(&s->out.events);
+    msgpack_pack_map(&p, 3);
+    pair(&p, "event", "mixing");
+    pair(&p, "stage", s->info->name);
+    pair(&p, "by", by);
+    s->out.events.count++;
+}
+
 void dpf_stage_add_augmentation_event(struct dpf_stage *s, uint64_t copies,
                                       const char *by, const char *stable_under)
 {

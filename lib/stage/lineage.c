@@ -96,6 +96,20 @@ static void take_method(struct dpf_text *methods, const msgpack_object *entry,
         add_word(methods, text, size);
 }
 
+/* Noise by --mechanism, or the Laplace noise of features. */
+static void take_perturbation(struct dpf_text *methods, const msgpack_object *entry)
+{
+    const msgpack_object *options = dpf_object_get(entry, "options");
+    const msgpack_object *release = options ? dpf_object_get(options, "release") : NULL;
+    const msgpack_object *variant = options ? dpf_object_get(options, "variant") : NULL;
+    bool features = release && dpf_object_is_string(release, "features");
+    bool plain = variant && dpf_object_is_string(variant, "plain");
+    if (features && !plain)
+        add_word(methods, "laplace", strlen("laplace"));
+    else
+        take_method(methods, entry, "mechanism");
+}
+
 /* With `methods`: of the records alone. Without: of all that went into a model. */
 static void read_provenance(const struct dpf_values *provenance, struct sources *all,
                             struct dpf_text *methods)
@@ -118,7 +132,7 @@ static void read_provenance(const struct dpf_values *provenance, struct sources 
         else if (methods && dpf_object_is_string(stage, "randomize"))
             take_method(methods, &one.data, "method");
         else if (methods && dpf_object_is_string(stage, "perturb"))
-            take_method(methods, &one.data, "mechanism");
+            take_perturbation(methods, &one.data);
     }
     msgpack_unpacked_destroy(&one);
 }

@@ -107,6 +107,8 @@ enum dpf_status dpf_normalize_open(struct dpf_normalize_job *j, struct dpf_stage
                           "the mean of a lot is made of all its records: '--lot-mean' is "
                           "for public or protected ones");
     if (j->lot_mean) {
+        if (s->in.is_protected)
+            dpf_stage_add_mixing_event(s, "lot");
         s->out_deferred = true;
         dpf_lot_means_init(&j->means, dpf_shape_elements(&f->shape),
                            (uint64_t)j->lot_mean);

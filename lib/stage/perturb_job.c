@@ -44,24 +44,36 @@ static bool is_sum(const struct dpf_perturb_job *j)
 
 /* ------------------------------------------------------------------------- options */
 
+/* Options that only one kind of release has. */
+static enum dpf_status refuse_options(const struct dpf_perturb_job *j,
+                                      const struct dpf_stage *s, const char *const *names,
+                                      struct dpf_error *e)
+{
+    for (; *names; names++)
+        if (dpf_option_given(&s->parsed, *names))
+            return dpf_fail(e, DPF_USAGE, "'--%s' does not go with '--release %s'",
+                            *names, j->release);
+    return DPF_OK;
+}
+
 /* The mechanisms of AdLM have their own noise, under a fixed relation. */
 static enum dpf_status check_adlm(const struct dpf_perturb_job *j,
                                   const struct dpf_stage *s, struct dpf_error *e)
 {
-    static const char *const others[] = {"mechanism", "relation", "delta",
-                                         "clip-l1",   "clip-l2",  "no-intercept"};
-    static const char *const own[] = {"relevance", "label-epsilon", "label-share", "lot",
-                                      "neurons",   "hidden",        "limit",       "draw",
-                                      "target",    "coefficients"};
-    bool features = is(j->release, "features");
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (dpf_option_given(&s->parsed, others[i]))
-            return dpf_fail(e, DPF_USAGE, "'--%s' does not go with '--release %s'",
-                            others[i], j->release);
-    for (size_t i = 0; !features && i < sizeof own / sizeof *own; i++)
-        if (dpf_option_given(&s->parsed, own[i]))
-            return dpf_fail(e, DPF_USAGE, "'--%s' does not go with '--release %s'",
-                            own[i], j->release);
+    static const char *const others[] = {"mechanism", "relation",     "delta", "clip-l1",
+                                         "clip-l2",   "no-intercept", NULL};
+    static const char *const features_only[] = {
+        "relevance", "label-epsilon", "label-share", "lot",          "neurons",
+        "hidden",    "limit",         "draw",        "coefficients", NULL};
+    static const char *const target[] = {"target", NULL};
+    bool features = is(j->release, "features"), relevance = is(j->release, "relevance");
+    enum dpf_status status = features ? DPF_OK : refuse_options(j, s, features_only, e);
+    if (status == DPF_OK && relevance)
+        status = refuse_options(j, s, target, e);
+    if (status == DPF_OK && (features || relevance))
+        status = refuse_options(j, s, others, e);
+    if (status != DPF_OK || (!features && !relevance))
+        return status;
     if (!is(j->variant, "paper") && !is(j->variant, "sound") &&
         !(features && is_plain(j)))
         return dpf_fail(e, DPF_USAGE, "'--release %s' needs '--variant paper' or 'sound'",
@@ -75,7 +87,7 @@ enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
     bool quadratic = is(j->release, "quadratic"), records = is(j->release, "records");
     bool adlm = is(j->release, "relevance") || is(j->release, "features");
     bool central_choice = is(j->release, "sum") || is(j->variant, "gaussian");
-    enum dpf_status status = adlm ? check_adlm(j, s, e) : DPF_OK;
+    enum dpf_status status = check_adlm(j, s, e);
     if (status != DPF_OK)
         return status;
     if (quadratic && (!j->variant || j->mechanism))
@@ -116,9 +128,7 @@ enum dpf_status dpf_perturb_job_check(const struct dpf_perturb_job *j,
         (j->no_intercept || dpf_option_given(&s->parsed, "target")))
         return dpf_fail(e, DPF_USAGE,
                         "'--no-intercept' and '--target' go with '--release quadratic'");
-    return adlm || !j->features.relevance
-               ? DPF_OK
-               : dpf_fail(e, DPF_USAGE, "'--relevance' goes with '--release features'");
+    return DPF_OK;
 }
 
 /* ---------------------------------------------------------------------- boundaries */
@@ -232,6 +242,11 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
         .sampling = "none",
         .norm = l2 ? "l2" : "l1",
         .sensitivity = l2 ? j->gaussian.sensitivity_l2 : j->laplace.sensitivity_l1,
+        .why =
+            relevance && epsilon < j->epsilon
+                ? "the paper allows each relevance to move by 2, but in [0,1] it moves "
+                  "by 1"
+                : NULL,
         .relation = local     ? DPF_LOCAL
                     : replace ? DPF_REPLACE_ONE
                               : DPF_ADD_REMOVE,
@@ -465,6 +480,8 @@ static enum dpf_status open_features(struct dpf_perturb_job *j, struct dpf_stage
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", j->target);
     f->x = j->x;
     f->y = (int)(y - s->in.fields);
+    if (f->x == f->y)
+        return dpf_fail(e, DPF_USAGE, "'%s' cannot be both features and class", y->name);
     f->values = j->values;
     f->lo = j->lo;
     f->hi = j->hi;
@@ -557,7 +574,9 @@ enum dpf_status dpf_perturb_job_finish(struct dpf_perturb_job *j, struct dpf_sta
 {
     uint64_t clipped =
         j->clipped + j->quadratic.clipped + dpf_features_clipped(&j->features);
-    if (clipped)
+    if (clipped && s->in.is_private) /* how many is nobody's business */
+        dpf_notice("some values or records were outside their bounds and were clipped");
+    else if (clipped)
         dpf_notice("%llu values or records were outside their bounds and were clipped",
                    (unsigned long long)clipped);
     return is(j->release, "quadratic") ? emit_quadratic(j, s, e)

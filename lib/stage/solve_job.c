@@ -143,6 +143,8 @@ static void tell(const struct dpf_solve_job *j, const struct dpf_quadratic_outco
 struct prior {
     struct dpf_stage *stage;
     double *gram, *moment; /* those of the form: the prior's are added to them */
+    double noise_stddev;   /* and its noise to theirs */
+    bool intercept;
     size_t n, outputs;
     double weight;
     uint64_t records;
@@ -171,9 +173,19 @@ static enum dpf_status add_prior(void *context, struct dpf_header *h, struct dpf
     struct prior *p = context;
     const struct dpf_tensor *gram = dpf_batch_field(b, h, "gram", e);
     const struct dpf_tensor *moment = dpf_batch_field(b, h, "moment", e);
+    const struct dpf_tensor *noise = dpf_batch_field(b, h, "noise", e);
+    const struct dpf_tensor *constant = dpf_batch_field(b, h, "intercept", e);
     p->records += b->rows;
-    if (!gram || !moment || p->records > 1)
+    if (!gram || !moment || !noise || !constant || noise->dtype != DPF_F64 ||
+        constant->dtype != DPF_U8 || p->records > 1)
         return dpf_fail(e, DPF_BAD_STREAM, "the prior is not one quadratic form");
+    if (b->rows && (*(const uint8_t *)constant->data != 0) != p->intercept)
+        return dpf_fail(
+            e, DPF_BAD_STREAM,
+            "one of the form and its prior has a constant, the other has none");
+    if (b->rows)
+        p->noise_stddev =
+            hypot(p->noise_stddev, p->weight * *(const double *)noise->data);
     for (size_t i = 0; b->rows && i < p->n * p->n; i++)
         p->gram[i] += p->weight * ((const double *)gram->data)[i];
     for (size_t i = 0; b->rows && i < p->n * p->outputs; i++)
@@ -215,10 +227,13 @@ enum dpf_status dpf_solve_job_take(struct dpf_solve_job *j, struct dpf_stage *s,
                           .moment = moment->data,
                           .n = form.n,
                           .outputs = form.outputs,
+                          .noise_stddev = form.noise_stddev,
+                          .intercept = intercept,
                           .weight = j->prior_weight};
     const struct dpf_side_stream side = {&prior, begin_prior, add_prior};
     if (j->prior && dpf_side_stream_read(j->prior, &side, e) != DPF_OK)
         return e->status;
+    form.noise_stddev = prior.noise_stddev;
     for (size_t i = 0; i < form.n * (form.n + form.outputs); i++)
         if (!isfinite(i < form.n * form.n ? form.a[i] : form.b[i - form.n * form.n]))
             return dpf_fail(e, DPF_BAD_STREAM, "a coefficient is not a finite number");

@@ -100,6 +100,11 @@ void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t
 void dpf_stage_add_augmentation_event(struct dpf_stage *s, uint64_t copies,
                                       const char *by, const char *stable_under);
 
+/* Append the event that protected records were computed with each other: they are as
+ * protected as before, but none stands for itself any more, and a shuffler comes too
+ * late. `by` is what decides who meets whom. */
+void dpf_stage_add_mixing_event(struct dpf_stage *s, const char *by);
+
 /* Help, man page and completion of a stage, from its description. */
 void dpf_stage_help(const struct dpf_stage_info *info, const struct dpf_option *common,
                     struct dpf_text *out);

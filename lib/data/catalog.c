@@ -247,8 +247,7 @@ static enum dpf_status check_set_options(const struct dpf_load_request *q,
     static const char *const files[] = {"labels", "columns", "classes", NULL};
     static const char *const generators[] = {"count", "seed", NULL};
     static const char *const volumes[] = {"side", "channels", NULL};
-    static const char *const stored[] = {"data-dir", NULL};
-    static const char *const partial[] = {"partial", NULL};
+    static const char *const stored[] = {"data-dir", "partial", NULL};
     bool generated = set->kind >= SET_DRAWN; /* generators come last */
     enum dpf_status status = refuse_options(q, files, set->name, e);
     if (status == DPF_OK && !generated)
@@ -257,8 +256,6 @@ static enum dpf_status check_set_options(const struct dpf_load_request *q,
         status = refuse_options(q, volumes, set->name, e);
     if (status == DPF_OK && (generated || set->kind == SET_DIGITS))
         status = refuse_options(q, stored, set->name, e);
-    if (status == DPF_OK && set->kind != SET_CIFAR)
-        status = refuse_options(q, partial, set->name, e);
     return status;
 }
 

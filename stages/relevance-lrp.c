@@ -204,11 +204,11 @@ static const struct dpf_stage_info info = {
     .writes = "the same fields, relevance in x's place; or one record, the mean",
     .privacy = "none spent, and none protected: relevance is as private as the records, "
                "until 'perturb --release relevance'",
-    .example =
-        "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
-        "--arch tiny --epochs 2 --output seen.mp; dpflow load digits:test | dpflow "
-        "normalize --unit 0:16 | dpflow relevance-lrp --model seen.mp | dpflow "
-        "inspect",
+    .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
+               "--arch tiny --epochs 2 --rate 0.1 -o seen.mp && dpflow load digits:test "
+               "| dpflow "
+               "normalize --unit 0:16 | dpflow relevance-lrp --model seen.mp | dpflow "
+               "inspect",
     .detail = "Layer-wise relevance propagation (Bach et al. 2015), from the scores of "
               "the output\nnode (before any softmax) down to the input or --node.",
     .kind = DPF_FILTER,

@@ -7,12 +7,12 @@
 
 #include "base/banned.h"
 
-/* Steps in a scale: so many that rounding (a step a value and part) adds 2^-12 to the
+/* Steps in a scale: so many that rounding (a step a value and part) adds 2^-16 to the
  * sensitivity at most, as far as 2^30 allows; fewer are faster to draw. */
 static int steps_log2(const struct dpf_laplace_query *query, double epsilon)
 {
     double rounded = (double)query->parts * (double)query->values / epsilon;
-    double wanted = 12 + ceil(log2(fmax(rounded, 1)));
+    double wanted = 16 + ceil(log2(fmax(rounded, 1)));
     return wanted < 20 ? 20 : wanted > 30 ? 30 : (int)wanted;
 }
 

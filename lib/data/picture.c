@@ -154,17 +154,22 @@ static void draw(const struct dpf_sheet *s, const double *cell, png_bytep pixels
 enum dpf_status dpf_sheet_write(struct dpf_sheet *s, const char *path,
                                 struct dpf_error *e)
 {
-    size_t side = s->height > s->width ? s->height : s->width;
-    size_t zoom = side < 64 ? 64 / side : 1;
+    size_t side = s->height > s->width ? s->height : s->width, columns = 1, rows = 1;
+    for (uint64_t line = 0; line < s->rows; line++) {
+        columns = s->used[line] > columns ? s->used[line] : columns;
+        rows = s->used[line] ? line + 1 : rows;
+    }
+    size_t wanted = rows * columns == 1 ? 256 : 64; /* a single picture may be large */
+    size_t zoom = side < wanted ? wanted / side : 1;
     uint64_t tiles = s->colour ? 1 : s->channels;
     size_t cell_w = tiles * s->width * zoom + GAP, cell_h = s->height * zoom + GAP;
-    size_t width = COLUMNS * cell_w + GAP, height = s->rows * cell_h + GAP;
+    size_t width = columns * cell_w + GAP, height = rows * cell_h + GAP;
     size_t stride = 3 * width;
     png_bytep pixels = dpf_calloc(height, stride);
     if (!pixels)
         return dpf_fail_memory(e);
     memset(pixels, 48, height * stride);
-    for (uint64_t line = 0; line < s->rows; line++)
+    for (uint64_t line = 0; line < rows; line++)
         for (uint64_t i = 0; i < s->used[line]; i++)
             draw(s, s->cells + (line * COLUMNS + i) * s->cell_values,
                  pixels + (GAP + line * cell_h) * stride + 3 * (GAP + i * cell_w), stride,

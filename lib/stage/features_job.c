@@ -196,17 +196,25 @@ static void add_event(struct dpf_stage *s, double claimed, const char *source,
     dpf_ledger_add_mechanism(&s->out.events, s->info->name, &m);
 }
 
+/* How far apart two records can be. */
+static double total_width(const struct dpf_features_job *j)
+{
+    double sum = 0;
+    for (size_t i = 0; i < j->values; i++)
+        sum += j->hi[i] - j->lo[i];
+    return sum * (1 + 1e-13);
+}
+
 static void describe_paper(const struct dpf_features_job *j, struct dpf_stage *s)
 {
     static const char why[] =
         "the paper counts the noise of a whole lot for the sum of its records, but a sum "
         "of B draws is no Laplace noise of that scale, and the network reads each "
-        "record: "
-        "proven is what each record's own noise hides from everyone";
+        "record: proven is what each record's own noise hides from everyone";
     struct dpf_mechanism_event more = {.method = j->weights ? "adlm" : "ilm",
                                        .units = j->values,
                                        .norm = "l1",
-                                       .sensitivity = (double)j->values};
+                                       .sensitivity = total_width(j)};
     add_event(s, j->epsilon,
               j->weights ? "Phan et al. 2017, Lemma 4" : "Phan et al. 2017, Appendix C",
               dpf_adaptive_epsilon(&j->noise, 0, j->values),
@@ -231,7 +239,7 @@ static void describe_sound(const struct dpf_features_job *j, struct dpf_stage *s
     struct dpf_mechanism_event more = {.method = "laplace-each",
                                        .units = j->values,
                                        .norm = "l1",
-                                       .sensitivity = (double)j->values};
+                                       .sensitivity = total_width(j)};
     add_event(s, j->epsilon, "Dwork et al. 2006",
               dpf_adaptive_epsilon(&j->noise, 0, j->values),
               "Laplace noise with a scale for each value (local)", NULL, &more);

@@ -57,11 +57,11 @@ static enum dpf_status open_components(struct dpf_solve_job *j, struct dpf_stage
 }
 
 /* A form's fields, as form_stream.h declares them. */
-static bool has_form(const struct dpf_header *h, const struct dpf_field **gram,
+static bool has_form(struct dpf_header *h, const struct dpf_field **gram,
                      const struct dpf_field **moment)
 {
-    const struct dpf_field *a = dpf_header_field((struct dpf_header *)h, "gram");
-    const struct dpf_field *b = dpf_header_field((struct dpf_header *)h, "moment");
+    const struct dpf_field *a = dpf_header_field(h, "gram");
+    const struct dpf_field *b = dpf_header_field(h, "moment");
     *gram = a;
     *moment = b;
     return a && b && a->dtype == DPF_F64 && b->dtype == DPF_F64 && a->shape.rank == 2 &&
@@ -82,7 +82,6 @@ enum dpf_status dpf_solve_job_open(struct dpf_solve_job *j, struct dpf_stage *s,
                 noise->dtype == DPF_F64 && intercept->dtype == DPF_U8 &&
                 dpf_shape_elements(&noise->shape) == 2 &&
                 dpf_shape_elements(&intercept->shape) == 1;
-
     return good ? DPF_OK
                 : dpf_fail(e, DPF_BAD_STREAM,
                            "the stream holds no quadratic form, as 'perturb --release "

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "nn/initialise.h"
-#include "stage/batch_lot.h"
+#include "stage/model_reader.h"
 #include "stage/training_job.h"
 
 #include "base/banned.h"
@@ -38,10 +38,8 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
-static struct dpf_model_stream source;
-static struct dpf_batch_lot reader;
-static struct dpf_engine engine;
-static size_t node;
+static struct dpf_model_reader reader;
+static struct dpf_model_stream *const source = &reader.source;
 static int target; /* index of the field that holds the values */
 
 /* --model cnm-mnist means --arch cnm-mnist, in the provenance, too. */
@@ -73,7 +71,7 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE,
                         "'--init' and '--seed' draw weights, '--weights' "
                         "gives them");
-    return opt.arch ? dpf_model_from_option(&source.model, opt.arch, e) : DPF_OK;
+    return opt.arch ? dpf_model_from_option(&source->model, opt.arch, e) : DPF_OK;
 }
 
 static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
@@ -81,25 +79,25 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
 {
     (void)s;
     (void)e;
-    if (source.model.text) /* --arch may be a file */
-        dpf_fingerprint_add_string(f, source.model.text);
+    if (source->model.text) /* --arch may be a file */
+        dpf_fingerprint_add_string(f, source->model.text);
     return DPF_OK;
 }
 
 static enum dpf_status make_weights(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_safetensors file = {0};
-    source.parameters = dpf_calloc(source.model.span + 1, sizeof *source.parameters);
-    if (!source.parameters)
+    source->parameters = dpf_calloc(source->model.span + 1, sizeof *source->parameters);
+    if (!source->parameters)
         return dpf_fail_memory(e);
     if (!opt.weights) {
-        dpf_initialise(&source.model, opt.init, (uint64_t)opt.seed, source.parameters);
+        dpf_initialise(&source->model, opt.init, (uint64_t)opt.seed, source->parameters);
         return DPF_OK;
     }
     enum dpf_status status = dpf_safetensors_read(&file, opt.weights, e);
     if (status == DPF_OK)
         status =
-            dpf_weights_import(&source.model, &file, opt.weights, source.parameters, e);
+            dpf_weights_import(&source->model, &file, opt.weights, source->parameters, e);
     if (status == DPF_OK)
         dpf_stage_adopt_weights(s, &file);
     dpf_safetensors_release(&file);
@@ -109,7 +107,7 @@ static enum dpf_status make_weights(struct dpf_stage *s, struct dpf_error *e)
 /* The field of the values: a new one, or in the place of what was read. */
 static enum dpf_status declare(struct dpf_stage *s, struct dpf_error *e)
 {
-    const struct dpf_node *n = &source.model.nodes[node];
+    const struct dpf_node *n = &source->model.nodes[reader.node];
     const char *name = opt.as ? opt.as : opt.x;
     struct dpf_field *f = dpf_header_field(&s->out, name);
     if (f && strcmp(name, opt.x) != 0)
@@ -125,53 +123,40 @@ static enum dpf_status declare(struct dpf_stage *s, struct dpf_error *e)
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status =
-        opt.model ? dpf_model_stream_read(&source, opt.model, NULL, NULL, e)
-                  : make_weights(s, e);
+    enum dpf_status status = opt.model
+                                 ? dpf_model_stream_read(source, opt.model, NULL, NULL, e)
+                                 : make_weights(s, e);
+    if (status == DPF_OK)
+        status = dpf_model_reader_find(&reader, opt.node, source->model.output, e);
     if (status != DPF_OK)
         return status;
-    const struct dpf_node *found = opt.node ? dpf_model_find(&source.model, opt.node)
-                                            : &source.model.nodes[source.model.output];
-    if (!found)
-        return dpf_fail(e, DPF_USAGE, "the network has no node '%s'", opt.node);
-    node = (size_t)(found - source.model.nodes);
+    const struct dpf_node *found = &source->model.nodes[reader.node];
     if (found->bits)
         return dpf_fail(e, DPF_USAGE, "node '%s' is the packed input itself",
                         found->name);
-    struct dpf_dataset_need need = {.model = &source.model, .x = opt.x};
-    struct dpf_engine_setup setup = {.model = &source.model,
-                                     .kernels = dpf_backend_of(opt.backend),
-                                     .threads = (int)opt.threads,
-                                     .every_value = true};
-    status = dpf_batch_lot_init(&reader, &s->in, &need, e);
-    if (status == DPF_OK)
-        status = dpf_engine_init(&engine, &setup, e);
+    status = dpf_model_reader_open(
+        &reader, s, (struct dpf_dataset_need){.x = opt.x},
+        (struct dpf_engine_setup){.kernels = dpf_backend_of(opt.backend),
+                                  .threads = (int)opt.threads},
+        e);
     if (status == DPF_OK)
         status = declare(s, e);
-    if (status != DPF_OK)
-        return status;
-    dpf_engine_put(&engine, source.parameters);
-    if (opt.model)
-        dpf_stage_adopt_model(s, &source.header);
-    return DPF_OK;
+    if (status == DPF_OK && opt.model)
+        dpf_stage_adopt_model(s, &source->header);
+    return status;
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
     struct dpf_tensor values;
-    struct dpf_shape shape;
     struct dpf_lot lot;
-    enum dpf_status status = dpf_batch_lot_take(&reader, &s->in, b, &lot, e);
+    enum dpf_status status = dpf_model_reader_take(
+        &reader, s, b, &source->model.nodes[reader.node].shape, &lot, &values, e);
     if (status != DPF_OK)
         return status;
-    if (!dpf_shape_prepend(&source.model.nodes[node].shape, b->rows, &shape))
-        return dpf_fail_memory(e);
-    status = dpf_tensor_init(&values, DPF_F32, &shape, e);
-    if (status != DPF_OK)
-        return status;
-    struct dpf_lot_values want = {.node = node, .values = values.data};
-    status = dpf_engine_values(&engine, &lot, &want, e);
+    struct dpf_lot_values want = {.node = reader.node, .values = values.data};
+    status = dpf_engine_values(&reader.engine, &lot, &want, e);
     if (target < b->count)
         dpf_tensor_release(&b->tensor[target]);
     else
@@ -183,9 +168,7 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 static void on_release(struct dpf_stage *s)
 {
     (void)s;
-    dpf_engine_release(&engine);
-    dpf_batch_lot_release(&reader);
-    dpf_model_stream_release(&source);
+    dpf_model_reader_release(&reader);
 }
 
 static const struct dpf_stage_info info = {

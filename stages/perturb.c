@@ -134,8 +134,8 @@ static const struct dpf_stage_info info = {
         "and sound variants\nprotect under replace-one.\n"
         "\n"
         "relevance, features: AdLM (Phan et al. 2017), or ILM without --relevance. x "
-        "gets "
-        "Laplace\nnoise once, more where it matters less. Paper: y becomes the noisy "
+        "gets Laplace\nnoise once, more where it matters less. Paper: y becomes the "
+        "noisy "
         "coefficients 1/2 - y\nand 1/8 of each class, for 'train --loss taylor2'. Sound: "
         "local privacy, the budget\nshared out by the cube root of relevance, y by "
         "randomised response.",

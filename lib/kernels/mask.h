@@ -1,6 +1,7 @@
 /* Which values dropout keeps: a hash of seed, row and place instead of a generator's
  * state, so that every backend, batch size and number of threads drops the same ones.
- * Good enough for dropout; never for privacy. */
+ * No proof counts on the hash: that an example's mask is a function of its own key, drawn
+ * for it alone, is all that privacy needs (privacy/lot_sum.h). */
 #ifndef DPF_KERNELS_MASK_H
 #define DPF_KERNELS_MASK_H
 

@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/memory.h"
+#include "kernels/mask.h"
 
 #include "base/banned.h"
 
@@ -289,4 +291,42 @@ struct dpf_loss_target dpf_dataset_target(const struct dpf_dataset *d, uint32_t 
     size_t at = (size_t)row * d->positions;
     return (struct dpf_loss_target){.labels = d->labels ? d->labels + at : NULL,
                                     .values = d->values ? d->values + at : NULL};
+}
+
+/* ------------------------------------------------------------------------ identities */
+
+struct content {
+    uint64_t hash;
+    uint64_t row;
+};
+
+static int by_content(const void *a, const void *b)
+{
+    const struct content *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+bool dpf_dataset_identities(const struct dpf_dataset *d, uint64_t *identities)
+{
+    struct content *all = dpf_calloc((size_t)d->rows + 1, sizeof *all);
+    size_t targets = (size_t)d->positions * sizeof(float);
+    if (!all)
+        return false;
+    for (uint64_t i = 0; i < d->rows; i++) {
+        uint64_t hash = XXH3_64bits(d->x + i * d->record_bytes, d->record_bytes);
+        if (d->labels)
+            hash = XXH3_64bits_withSeed(d->labels + i * d->positions, targets, hash);
+        if (d->values)
+            hash = XXH3_64bits_withSeed(d->values + i * d->positions, targets, hash);
+        all[i] = (struct content){hash, i};
+    }
+    qsort(all, d->rows, sizeof *all, by_content);
+    for (uint64_t i = 0, equal = 0; i < d->rows; i++) {
+        equal = i && all[i].hash == all[i - 1].hash ? equal + 1 : 0;
+        identities[all[i].row] = dpf_mask_key(all[i].hash, equal);
+    }
+    free(all);
+    return true;
 }

@@ -50,4 +50,8 @@ struct dpf_loss_target dpf_dataset_target(const struct dpf_dataset *d, uint32_t 
 /* A digest of all examples and targets. */
 void dpf_dataset_fingerprint(const struct dpf_dataset *d, struct dpf_fingerprint *f);
 
+/* A number for each example that is a function of its content and, among equal ones, of
+ * how many stand before it: the same whatever else is there. False when out of memory. */
+bool dpf_dataset_identities(const struct dpf_dataset *d, uint64_t *identities);
+
 #endif

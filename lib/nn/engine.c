@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/signals.h"
+#include "kernels/mask.h"
 #include "nn/geometry.h"
-#include "privacy/grid.h"
 
 #include "base/banned.h"
 
@@ -84,7 +84,9 @@ static bool fits_memory(const struct dpf_engine *g, const struct dpf_engine_setu
     double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     /* relevance: gradients of all nodes, and buffers as large as the largest of them */
     values *= setup->relevance ? 3 : 1;
-    return (setup->training ? threads + 3 : 1) * span + threads * values < 0.9 * have;
+    /* clipping: sums as integers, and the weights of a probe, for each thread */
+    double copies = !setup->training ? 1 : (setup->clipping ? 4 : 1) * threads + 3;
+    return copies * span + threads * values < 0.9 * have;
 }
 
 static enum dpf_status init_worker(struct dpf_engine *g, int i,
@@ -115,10 +117,19 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
     if (status != DPF_OK)
         return status;
     w->x = dpf_alloc_aligned((size_t)g->microbatch * row);
+    w->rows = dpf_calloc((size_t)g->microbatch, sizeof *w->rows);
+    w->keys = dpf_calloc((size_t)g->microbatch, sizeof *w->keys);
     w->output = dpf_calloc((size_t)g->microbatch * out, sizeof *w->output);
     w->d = dpf_calloc((size_t)g->microbatch * out, sizeof *w->d);
-    if (!w->x || !w->output || !w->d)
+    if (!w->x || !w->rows || !w->keys || !w->output || !w->d)
         return dpf_fail_memory(e);
+    memset(w->x, 0, (size_t)g->microbatch * row); /* rows that fill up may stay unused */
+    if (setup->training && setup->clipping) {
+        w->sums = dpf_calloc(m->span + 1, sizeof *w->sums);
+        status = w->sums ? dpf_row_probe_init(&w->probe, &w->net, e) : dpf_fail_memory(e);
+        if (status != DPF_OK)
+            return status;
+    }
     if (i > 0 && pthread_create(&w->thread, NULL, serve, w) != 0)
         return dpf_fail(e, DPF_SYSTEM, "cannot start thread %d of %d", i + 1, g->threads);
     w->started = i > 0;
@@ -171,15 +182,22 @@ void dpf_engine_release(struct dpf_engine *g)
         dpf_random_release(&w->random);
         if (w->started)
             pthread_join(w->thread, NULL);
+        dpf_row_probe_release(&w->probe);
         if (w->net.kernels)
             dpf_network_release(&w->net);
+        free(w->sums);
         free(w->x);
+        free(w->rows);
+        free(w->keys);
         free(w->output);
         free(w->d);
     }
     g->kernels->release(g->parameters);
     g->kernels->end_thread();
     free(g->workers);
+    free(g->keys);
+    free(g->part_results);
+    dpf_lot_parts_release(&g->parts);
     pthread_cond_destroy(&g->work);
     pthread_cond_destroy(&g->done);
     pthread_mutex_destroy(&g->lock);
@@ -225,12 +243,12 @@ static int64_t count_correct(const struct output_shape *s, const float *scores,
 }
 
 /* Losses of n examples whose outputs stand in w->output; gradients into w->d. */
-static void take_losses(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
-                        int64_t n, double *losses)
+static void take_losses(struct dpf_worker *w, const struct dpf_lot *lot,
+                        const uint32_t *rows, int64_t n, double *losses)
 {
     struct output_shape s = output_of(w->net.model, lot->loss);
     for (int64_t e = 0; e < n; e++) {
-        struct dpf_loss_target t = dpf_dataset_target(lot->data, lot->rows[first + e]);
+        struct dpf_loss_target t = dpf_dataset_target(lot->data, rows[e]);
         const float *z = w->output + e * s.count;
         double loss =
             dpf_loss_example(lot->loss, s.classes, s.voxels, z, &t, w->d + e * s.count);
@@ -239,22 +257,28 @@ static void take_losses(struct dpf_worker *w, const struct dpf_lot *lot, int64_t
         if (lot->rule == DPF_CLIP_NONE || isfinite(loss))
             w->loss += loss;
         if (losses)
-            losses[first + e] = loss;
+            losses[e] = loss;
         if (t.labels)
             w->correct += count_correct(&s, z, t.labels);
     }
 }
 
-/* Forward of one microbatch; its outputs into w->output. */
-void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
-                        int64_t n, bool training)
+/* Outputs of what stands in w->x into w->output. */
+static void forward(struct dpf_worker *w, int64_t n, bool training, const uint64_t *keys)
 {
     const struct dpf_model *m = w->net.model;
     int64_t out = dpf_nn_elements(&m->nodes[m->output].shape);
-    dpf_dataset_gather(lot->data, lot->rows + first, n, w->x);
-    dpf_network_forward(&w->net, n, w->x, training, (uint64_t)first);
+    dpf_network_forward(&w->net, n, w->x, training, keys);
     w->net.kernels->get(w->output, dpf_network_output(&w->net),
                         (size_t)(n * out) * sizeof *w->output);
+}
+
+/* Forward of one microbatch. */
+void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
+                        int64_t n, bool training)
+{
+    dpf_dataset_gather(lot->data, lot->rows + first, n, w->x);
+    forward(w, n, training, lot->keys ? lot->keys + first : NULL);
 }
 
 /* A worker's part of a lot, and how many of its examples are taken at a time: equal
@@ -271,25 +295,99 @@ struct dpf_part dpf_worker_part(const struct dpf_worker *w, int64_t count)
     return p;
 }
 
-static void gradients_job(struct dpf_worker *w, void *context)
+static bool stopped(struct dpf_worker *w)
+{
+    if (dpf_stop_requested())
+        dpf_fail_after_peer(&w->error, DPF_SYSTEM, "interrupted by signal %d",
+                            dpf_stop_signal());
+    return dpf_stop_requested();
+}
+
+/* Gradients as they are: one after the other, by position. */
+static void plain_job(struct dpf_worker *w, void *context)
 {
     const struct dpf_lot *lot = context;
     struct dpf_part part = dpf_worker_part(w, lot->count);
     w->loss = 0;
     w->correct = w->clipped = 0;
-    w->net.seed = lot->seed;
-    w->net.step = lot->step;
     for (int64_t first = part.from; first < part.to; first += part.piece) {
         int64_t n = part.to - first < part.piece ? part.to - first : part.piece;
-        if (dpf_stop_requested()) {
-            dpf_fail_after_peer(&w->error, DPF_SYSTEM, "interrupted by signal %d",
-                                dpf_stop_signal());
+        if (stopped(w))
             return;
-        }
         dpf_worker_forward(w, lot, first, n, true);
-        take_losses(w, lot, first, n, NULL);
-        w->clipped += dpf_network_backward(&w->net, n, (uint64_t)first, w->d, lot->rule,
-                                           lot->clip_l2);
+        take_losses(w, lot, lot->rows + first, n, NULL);
+        dpf_network_backward(&w->net, n, n, w->d, DPF_CLIP_NONE, 0);
+    }
+    w->net.kernels->finish(&w->error);
+}
+
+/* The terms of n examples of a part into the float sums. Values are computed in rows of a
+ * size that has been tried; rows beyond the examples hold whatever was there. */
+static void add_terms(struct dpf_worker *w, const struct dpf_lot *lot,
+                      const struct dpf_lot_place *places, int64_t n, int64_t rows)
+{
+    const struct dpf_model *m = w->net.model;
+    int64_t out = dpf_nn_elements(&m->nodes[m->output].shape);
+    for (int64_t i = 0; i < n; i++) {
+        w->rows[i] = lot->rows[places[i].place];
+        w->keys[i] = places[i].key;
+    }
+    dpf_dataset_gather(lot->data, w->rows, n, w->x);
+    forward(w, rows, true, w->keys);
+    take_losses(w, lot, w->rows, n, NULL);
+    memset(w->d + n * out, 0, (size_t)((rows - n) * out) * sizeof *w->d);
+    w->clipped += dpf_network_backward(&w->net, n, rows, w->d, lot->rule, lot->clip_l2);
+}
+
+/* The float sums of a part, on the grid, to the worker's integers. */
+static void add_to_integers(struct dpf_worker *w)
+{
+    const struct dpf_engine *g = w->engine;
+    enum { CHUNK = 4096 };
+    float host[CHUNK];
+    size_t span = g->model->span;
+    if (g->kernels->host_memory) {
+        dpf_lot_sum_add(g->sum_step, w->net.gradients, w->sums, span);
+        return;
+    }
+    for (size_t from = 0; from < span; from += CHUNK) {
+        size_t count = span - from < CHUNK ? span - from : CHUNK;
+        g->kernels->get(host, w->net.gradients + from, count * sizeof *host);
+        dpf_lot_sum_add(g->sum_step, host, w->sums + from, count);
+    }
+    dpf_network_zero_gradients(&w->net);
+}
+
+/* One part of a lot, in equal pieces as far as it goes. */
+static void add_part(struct dpf_worker *w, const struct dpf_lot *lot,
+                     const struct dpf_lot_part *part)
+{
+    const struct dpf_engine *g = w->engine;
+    int64_t pieces = (part->count + g->microbatch - 1) / g->microbatch;
+    int64_t piece = part->single ? 1 : (part->count + pieces - 1) / pieces;
+    if (dpf_row_probe_size(&w->probe, piece) < piece)
+        piece = 1;
+    for (int64_t done = 0; done < part->count && !stopped(w); done += piece) {
+        int64_t n = part->count - done < piece ? part->count - done : piece;
+        int64_t rows = dpf_row_probe_size(&w->probe, n);
+        add_terms(w, lot, g->parts.sorted + part->from + done, n, rows);
+        if (part->single)
+            add_to_integers(w);
+    }
+    if (!part->single)
+        add_to_integers(w);
+}
+
+/* Clipped gradients: parts of the lot, to whoever is free. */
+static void clipped_job(struct dpf_worker *w, void *context)
+{
+    struct dpf_engine *g = w->engine;
+    size_t i;
+    while ((i = atomic_fetch_add(&g->next_part, 1)) < g->parts.count && !stopped(w)) {
+        w->loss = 0;
+        w->correct = w->clipped = 0;
+        add_part(w, context, &g->parts.list[i]);
+        g->part_results[i] = (struct dpf_lot_result){w->loss, w->correct, w->clipped};
     }
     w->net.kernels->finish(&w->error);
 }
@@ -304,145 +402,80 @@ static void add_up(const struct dpf_engine *g, struct dpf_lot_result *result)
     }
 }
 
+/* The order of parts is that of the lot's keys, so these sums are the same for any number
+ * of threads, too. */
+static void add_up_parts(const struct dpf_engine *g, struct dpf_lot_result *result)
+{
+    *result = (struct dpf_lot_result){0};
+    for (size_t i = 0; i < g->parts.count; i++) {
+        result->loss += g->part_results[i].loss;
+        result->correct += g->part_results[i].correct;
+        result->clipped += g->part_results[i].clipped;
+    }
+}
+
+static enum dpf_status clipped_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
+                                         struct dpf_lot_result *result,
+                                         struct dpf_error *e)
+{
+    double step = dpf_lot_sum_step(lot->clip_l2);
+    if (!(lot->clip_l2 >= DPF_LOT_LEAST_CLIP && lot->clip_l2 <= DPF_LOT_MOST_CLIP))
+        return dpf_fail(e, DPF_USAGE, "a clip norm lies between %g and %g, not '%g'",
+                        DPF_LOT_LEAST_CLIP, DPF_LOT_MOST_CLIP, lot->clip_l2);
+    if (lot->count > DPF_LOT_MOST || (g->sum_step != 0 && g->sum_step != step) ||
+        !g->workers[0].sums)
+        return dpf_fail(e, DPF_USAGE, "gradients cannot be clipped in a lot of %lld",
+                        (long long)lot->count);
+    g->sum_step = step;
+    enum dpf_status status = dpf_lot_parts_cut(
+        &g->parts, lot->keys, lot->count,
+        dpf_lot_parts_planned(lot->expected ? lot->expected : lot->count), e);
+    if (status != DPF_OK)
+        return status;
+    if (!dpf_grow(&g->part_results, &g->part_results_capacity, g->parts.count + 1,
+                  sizeof *g->part_results))
+        return dpf_fail_memory(e);
+    memset(g->part_results, 0, (g->parts.count + 1) * sizeof *g->part_results);
+    atomic_store(&g->next_part, 0);
+    struct dpf_lot copy = *lot;
+    status = dpf_engine_run(g, clipped_job, &copy, e);
+    add_up_parts(g, result);
+    return status;
+}
+
+/* Keys for whoever brought none: of seed, step and place. */
+static bool make_keys(struct dpf_engine *g, struct dpf_lot *lot)
+{
+    if (!dpf_grow(&g->keys, &g->keys_capacity, (size_t)lot->count + 1, sizeof *g->keys))
+        return false;
+    uint64_t stream = dpf_mask_key(lot->seed, lot->step);
+    for (int64_t i = 0; i < lot->count; i++)
+        g->keys[i] = dpf_mask_key(stream, (uint64_t)i);
+    lot->keys = g->keys;
+    return true;
+}
+
 enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
                                      struct dpf_lot_result *result, struct dpf_error *e)
 {
     struct dpf_lot copy = *lot;
-    enum dpf_status status = dpf_engine_run(g, gradients_job, &copy, e);
+    *result = (struct dpf_lot_result){0};
+    if (!copy.keys && !make_keys(g, &copy))
+        return dpf_fail_memory(e);
+    if (lot->rule != DPF_CLIP_NONE)
+        return clipped_gradients(g, &copy, result, e);
+    enum dpf_status status = dpf_engine_run(g, plain_job, &copy, e);
     add_up(g, result);
     return status;
 }
 
-/* --------------------------------------------------------------------------- updates */
-
-enum { BLOCK = 1024 }; /* of parameters: stays in a cache on the way */
-
-struct update {
-    const struct dpf_optimiser *optimiser;
-    const struct dpf_lot_noise *noise;
-    float scale;
-};
-
-/* Which stream a block's noise comes from: the worker's own, or one that a seed names and
- * that is the same for any number of workers. */
-static struct dpf_random *noise_stream(struct dpf_worker *w,
-                                       const struct dpf_lot_noise *n, size_t from,
-                                       struct dpf_random *seeded)
+double dpf_engine_sums(const struct dpf_engine *g, int64_t *sums)
 {
-    size_t blocks = w->engine->model->span / BLOCK + 1;
-    if (!n->insecure)
-        return &w->random;
-    dpf_random_init_insecure(seeded, "noise", n->seed, n->step * blocks + from / BLOCK);
-    return seeded;
-}
-
-/* parts[0], plus the other parts, plus noise: all on the grid. */
-static void add_private(struct dpf_worker *w, const struct dpf_lot_noise *n, size_t from,
-                        size_t count, float *const *parts, int part_count)
-{
-    double per_step = 1 / n->mechanism->step;
-    int64_t sums[BLOCK];
-    double exact[BLOCK] = {0};
-    struct dpf_random seeded;
-    for (int i = 0; i < part_count; i++)
-        for (size_t j = 0; j < count; j++)
-            exact[j] += dpf_grid_nearest((double)parts[i][j], per_step);
-    for (size_t j = 0; j < count; j++)
-        sums[j] = (int64_t)exact[j];
-    dpf_gaussian_add(n->mechanism, noise_stream(w, n, from, &seeded), 1, sums, count);
-    for (size_t j = 0; j < count; j++)
-        parts[0][j] = (float)((double)sums[j] * n->mechanism->step);
-}
-
-/* 0 times what is not finite is not 0. A loop that becomes vector code. */
-static enum dpf_status check_finite(const float *x, size_t count, struct dpf_error *e)
-{
-    float spoilt = 0;
-    for (size_t i = 0; i < count; i++)
-        spoilt += x[i] * 0;
-    return spoilt == 0
-               ? DPF_OK
-               : dpf_fail(e, DPF_SYSTEM,
-                          "a parameter is not a finite number: try a lower '--rate'");
-}
-
-/* parts[0] becomes the sum of all, with noise if there is to be some. */
-static void add_parts(struct dpf_worker *w, const struct update *u, size_t from,
-                      size_t count, float *const *parts, int part_count)
-{
-    if (u->noise) {
-        add_private(w, u->noise, from, count, parts, part_count);
-        return;
-    }
-    for (int i = 1; i < part_count; i++)
-        for (size_t j = 0; j < count; j++)
-            parts[0][j] += parts[i][j];
-}
-
-/* One worker's share of the vector: add up all workers' sums, step, clear. */
-static void update_job(struct dpf_worker *w, void *context)
-{
-    const struct update *u = context;
-    struct dpf_engine *g = w->engine;
-    size_t span = g->model->span, threads = (size_t)g->threads;
-    size_t share = (span / threads + BLOCK) / BLOCK * BLOCK;
-    size_t from = (size_t)w->number * share,
-           to = from + share < span ? from + share : span;
-    for (; from < to; from += BLOCK) {
-        size_t count = to - from < BLOCK ? to - from : BLOCK;
-        float *parts[1024]; /* --threads is at most that */
-        for (size_t i = 0; i < threads; i++)
-            parts[i] = g->workers[i].net.gradients + from;
-        add_parts(w, u, from, count, parts, g->threads);
-        for (size_t j = 0; j < count; j++)
-            parts[0][j] *= u->scale;
-        dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, parts[0]);
-        for (size_t i = 0; i < threads; i++)
-            memset(parts[i], 0, count * sizeof *parts[i]);
-        if (w->error.status == DPF_OK)
-            w->error.status = check_finite(g->parameters + from, count, &w->error);
-    }
-}
-
-/* A device's parameters and sums go through the host. */
-static enum dpf_status update_through_host(struct dpf_engine *g, struct update *u,
-                                           struct dpf_error *e)
-{
-    size_t span = g->model->span, threads = (size_t)g->threads;
-    float *host = dpf_calloc((threads + 1) * span + 1, sizeof *host);
-    float *sums = host ? host + span : NULL;
-    if (!host)
-        return dpf_fail_memory(e);
-    dpf_engine_get(g, host);
-    for (size_t i = 0; i < threads; i++) {
-        g->kernels->get(sums + i * span, g->workers[i].net.gradients,
-                        span * sizeof *sums);
-        dpf_network_zero_gradients(&g->workers[i].net);
-    }
-    for (size_t from = 0; from < span; from += BLOCK) {
-        size_t count = span - from < BLOCK ? span - from : BLOCK;
-        float *parts[1024];
-        for (size_t i = 0; i < threads; i++)
-            parts[i] = sums + i * span + from;
-        add_parts(&g->workers[0], u, from, count, parts, g->threads);
-    }
-    for (size_t j = 0; j < span; j++)
-        sums[j] *= u->scale;
-    dpf_optimiser_update(u->optimiser, 0, span, host, sums);
-    dpf_engine_put(g, host);
-    enum dpf_status status = check_finite(host, span, e);
-    free(host);
-    return status == DPF_OK ? g->kernels->finish(e) : status;
-}
-
-enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
-                                  double divisor, const struct dpf_lot_noise *noise,
-                                  struct dpf_error *e)
-{
-    struct update u = {o, noise, (float)(1 / divisor)};
-    dpf_optimiser_begin(o);
-    return g->kernels->host_memory ? dpf_engine_run(g, update_job, &u, e)
-                                   : update_through_host(g, &u, e);
+    memset(sums, 0, g->model->span * sizeof *sums);
+    for (int i = 0; i < g->threads; i++)
+        for (size_t j = 0; j < g->model->span; j++)
+            sums[j] += g->workers[i].sums[j];
+    return g->sum_step;
 }
 
 /* ---------------------------------------------------------------------------- values */
@@ -464,7 +497,8 @@ static void values_job(struct dpf_worker *w, void *context)
         int64_t n = part.to - first < part.piece ? part.to - first : part.piece;
         dpf_worker_forward(w, v->lot, first, n, false);
         if (want->losses || want->result)
-            take_losses(w, v->lot, first, n, want->losses);
+            take_losses(w, v->lot, v->lot->rows + first, n,
+                        want->losses ? want->losses + first : NULL);
         if (want->values)
             dpf_network_read(&w->net, want->node, n, want->values + first * record);
     }

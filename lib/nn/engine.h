@@ -1,19 +1,25 @@
 /* Many networks over one vector of parameters: each thread runs its own on microbatches
- * that fit in its caches, and their gradients are added at the end of a lot. Work is
- * dealt out by position, not by who is free, so the same number of threads gives the same
- * bits.
- */
+ * that fit in its caches, and their gradients are added at the end of a lot.
+ *
+ * Plain gradients are dealt out by position, not by who is free, so the same number of
+ * threads gives the same bits. Clipped ones are cut into parts by the examples' keys and
+ * added as integers (privacy/lot_sum.h): any number of threads gives the same bits, and
+ * the sensitivity of the sums is proven. */
 #ifndef DPF_NN_ENGINE_H
 #define DPF_NN_ENGINE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "nn/dataset.h"
 #include "nn/network.h"
 #include "nn/optimiser.h"
+#include "nn/row_probe.h"
 #include "privacy/gaussian.h"
+#include "privacy/lot_sum.h"
 
 struct dpf_engine;
+struct dpf_lot_result;
 
 struct dpf_worker {
     struct dpf_engine *engine;
@@ -22,7 +28,11 @@ struct dpf_worker {
     bool started;
     struct dpf_network net;
     void *x;           /* a microbatch's inputs */
+    uint32_t *rows;    /* and which examples they are */
+    uint64_t *keys;    /* and their keys */
     float *output, *d; /* its outputs and their gradients, channels last */
+    int64_t *sums;     /* clipped gradients of the parts that it has added up */
+    struct dpf_row_probe probe;
     double loss;
     int64_t correct, clipped;
     struct dpf_random random; /* of its part of the noise */
@@ -38,6 +48,13 @@ struct dpf_engine {
     int64_t microbatch;
     float *parameters; /* [model->span], on the backend */
     struct dpf_worker *workers;
+    uint64_t *keys; /* of a lot that brought none */
+    size_t keys_capacity;
+    struct dpf_lot_parts parts; /* of the lot in hand */
+    struct dpf_lot_result *part_results;
+    size_t part_results_capacity;
+    atomic_size_t next_part; /* that nobody has taken yet */
+    double sum_step;         /* of the workers' sums; 0: they hold nothing */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     dpf_worker_job *job;
@@ -72,7 +89,10 @@ struct dpf_lot {
     enum dpf_loss loss;
     enum dpf_clip_rule rule;
     double clip_l2;
-    uint64_t seed, step; /* of dropout */
+    int64_t expected;     /* public size of a lot, for cutting it; 0: count */
+    const uint64_t *keys; /* drawn for each example: what it drops, which part it is in;
+                           * NULL: made from seed, step and place */
+    uint64_t seed, step;
 };
 
 struct dpf_lot_result {
@@ -92,14 +112,25 @@ struct dpf_part dpf_worker_part(const struct dpf_worker *w, int64_t count);
 void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
                         int64_t n, bool training);
 
-/* Add the lot's (clipped) gradients to the workers' sums. */
+/* Add the lot's gradients to the workers' sums. Several lots with one clip norm add up.
+ *
+ * Claim. With a clip rule, the integers that dpf_engine_sums() gives have the sensitivity
+ * of privacy/lot_sum.h: clip_l2 (1 + dpf_lot_sum_margin(span)), times the root of the
+ * number of layers for DPF_CLIP_LAYER, if one example is added or removed and the others
+ * keep their order and their keys. Proof. nn/network.h bounds each example's term and
+ * nn/row_probe.h says why it is a function of the example and its key; parts are cut by
+ * the keys and a public size; pieces of a part by its size. */
 enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
                                      struct dpf_lot_result *result, struct dpf_error *e);
-/* Noise on the sums of a lot. Each worker's sum is a part in the sense of
- * privacy/gaussian.h: rounded to the grid, then added as an integer, so that neither the
- * order of workers nor the gaps between floats shape the result. */
+/* The sums of clipped gradients so far, [model->span], as integers; returns the value of
+ * 1. For tests: what a mechanism adds its noise to. */
+double dpf_engine_sums(const struct dpf_engine *g, int64_t *sums);
+
+/* Noise on the sums of clipped gradients, which are rounded once more, to the grid of the
+ * noise: one part in the sense of privacy/gaussian.h. */
 struct dpf_lot_noise {
-    const struct dpf_gaussian *mechanism; /* made for span values in `threads` parts */
+    const struct dpf_gaussian *mechanism; /* made for span values in one part, with a step
+                                           * of at least dpf_lot_sum_step() */
     bool insecure;                        /* draw from a seed: no protection */
     uint64_t seed, step;
 };

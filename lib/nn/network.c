@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "kernels/mask.h"
 #include "nn/geometry.h"
 
 #include "base/banned.h"
@@ -51,17 +50,36 @@ static bool alloc_floats(const struct dpf_kernels *k, int64_t count, float **out
 /* Products that are kept should stay in the caches of one core's share. */
 enum { KEPT_FLOATS = 4 << 20 };
 
-/* The cheapest way to the norms of a convolution's examples (see the header). Costs are
- * multiplications: a product over P positions takes P K O, Gram matrices P^2 (K + O). */
-static enum dpf_norm_way cheapest_way(const struct dpf_conv *p, int64_t slot,
-                                      int64_t capacity)
+/* How the gradients of an operation's parameters are measured and added. One that is not
+ * named here has no way, and dpf_network_init() refuses to clip it. */
+static enum dpf_norm_way way_of(enum dpf_op op, int64_t slots)
 {
-    double positions = (double)(p->out[0] * p->out[1] * p->out[2]);
-    double patch = (double)(p->in_channels * p->kernel[0] * p->kernel[1] * p->kernel[2]);
-    double out = (double)p->out_channels;
-    if (slot * capacity <= KEPT_FLOATS)
-        return DPF_NORM_KEPT;
-    return positions * (patch + out) < patch * out ? DPF_NORM_GHOST : DPF_NORM_DIRECT;
+    switch (op) {
+    case DPF_OP_DENSE:
+        return DPF_WAY_OUTER;
+    case DPF_OP_CONV:
+    case DPF_OP_CONV_TRANSPOSE:
+        return slots <= KEPT_FLOATS ? DPF_WAY_KEPT : DPF_WAY_AGAIN;
+    case DPF_OP_GROUP_NORM:
+        return DPF_WAY_SMALL;
+    case DPF_OP_INPUT:
+    case DPF_OP_MAX_POOL:
+    case DPF_OP_AVERAGE_POOL:
+    case DPF_OP_RELU:
+    case DPF_OP_SIGMOID:
+    case DPF_OP_TANH:
+    case DPF_OP_CAP:
+    case DPF_OP_SOFTMAX:
+    case DPF_OP_LRN:
+    case DPF_OP_MIN_MAX:
+    case DPF_OP_DROPOUT:
+    case DPF_OP_FLATTEN:
+    case DPF_OP_CONCAT:
+    case DPF_OP_UPSAMPLE:
+    case DPF_OP_BALL:
+        break;
+    }
+    return DPF_WAY_NONE;
 }
 
 static bool alloc_norms(struct dpf_network *net, size_t i)
@@ -74,15 +92,26 @@ static bool alloc_norms(struct dpf_network *net, size_t i)
     if (conv) {
         struct dpf_conv p = dpf_nn_conv_of(n, &net->model->nodes[n->inputs[0]]);
         l->slot = k->conv_slot(&p);
-        l->way = cheapest_way(&p, l->slot, net->capacity);
-        net->remeasured = net->remeasured || l->way == DPF_NORM_DIRECT;
-        if (l->way != DPF_NORM_GHOST)
-            good = alloc_floats(
-                k, l->slot * (l->way == DPF_NORM_KEPT ? net->capacity : 1), &l->slots);
     }
-    if (good && (conv || n->op == DPF_OP_GROUP_NORM))
+    l->way = way_of(n->op, l->slot * net->capacity);
+    if (conv)
+        good = alloc_floats(k, l->slot * (l->way == DPF_WAY_KEPT ? net->capacity : 1),
+                            &l->slots);
+    if (good && l->way != DPF_WAY_OUTER)
         good = alloc_floats(k, 2 * net->capacity * (int64_t)n->shape.dim[0], &l->sums);
     return good;
+}
+
+/* Fail closed: parameters whose gradients nobody measures cannot be clipped. */
+static enum dpf_status check_ways(const struct dpf_model *m, struct dpf_error *e)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->nodes[i].parameter_count > 0 && way_of(m->nodes[i].op, 0) == DPF_WAY_NONE)
+            return dpf_fail(e, DPF_PRIVACY,
+                            "the gradients of '%s' cannot be clipped: operation '%s' has "
+                            "no norms",
+                            m->nodes[i].name, dpf_op_name(m->nodes[i].op));
+    return DPF_OK;
 }
 
 static bool alloc_layer(struct dpf_network *net, size_t i,
@@ -124,6 +153,11 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
     const struct dpf_kernels *k = setup->kernels;
     const struct dpf_model *m = setup->model;
     int64_t largest = 0;
+    enum dpf_status status = setup->clipping ? check_ways(m, e) : DPF_OK;
+    if (status != DPF_OK) {
+        *net = (struct dpf_network){0};
+        return status;
+    }
     *net = (struct dpf_network){.model = m,
                                 .kernels = k,
                                 .capacity = setup->capacity,
@@ -133,10 +167,11 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
             dpf_nn_elements(&m->nodes[i].shape) > largest)
             largest = dpf_nn_elements(&m->nodes[i].shape); /* bits stay packed, else */
     net->layers = dpf_calloc(m->count, sizeof *net->layers);
-    net->host = dpf_calloc(2 * (size_t)net->capacity, sizeof *net->host);
-    bool good = net->layers && net->host &&
+    net->host_squares = dpf_calloc((size_t)net->capacity, sizeof *net->host_squares);
+    net->host_factors = dpf_calloc((size_t)net->capacity, sizeof *net->host_factors);
+    net->squares = k->alloc((size_t)net->capacity * sizeof *net->squares);
+    bool good = net->layers && net->host_squares && net->host_factors && net->squares &&
                 alloc_floats(k, net->capacity * largest, &net->scratch) &&
-                alloc_floats(k, net->capacity, &net->squares) &&
                 alloc_floats(k, net->capacity, &net->factors);
     if (good && setup->training)
         good = alloc_floats(k, (int64_t)m->span, &net->gradients);
@@ -171,7 +206,8 @@ void dpf_network_release(struct dpf_network *net)
         k->release(net->factors);
     }
     free(net->layers);
-    free(net->host);
+    free(net->host_squares);
+    free(net->host_factors);
     *net = (struct dpf_network){0};
 }
 
@@ -258,14 +294,8 @@ static void forward_concat(struct dpf_network *net, size_t i, int64_t count)
     }
 }
 
-uint64_t dpf_network_mask_stream(const struct dpf_network *net, size_t i, uint64_t first)
-{
-    return dpf_mask_key(net->seed, net->step * DPF_MODEL_MAX_NODES + i) + first;
-}
-
-/* Operations without parameters and windows. */
-static void forward_simple(struct dpf_network *net, size_t i, int64_t n, bool training,
-                           uint64_t first)
+/* Operations without parameters. */
+static void forward_plain(struct dpf_network *net, size_t i, int64_t n, bool training)
 {
     const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *node = &net->model->nodes[i];
@@ -275,11 +305,33 @@ static void forward_simple(struct dpf_network *net, size_t i, int64_t n, bool tr
     int64_t record = dpf_nn_elements(&node->shape), all = n * record;
     int64_t channels = (int64_t)node->shape.dim[0], in[DPF_SPACE];
     int64_t factor[DPF_SPACE] = {1, node->factor, node->factor};
+    struct dpf_pool pool;
+    struct dpf_lrn lrn;
     switch (node->op) {
+    case DPF_OP_INPUT:
+    case DPF_OP_DENSE:
+    case DPF_OP_CONV:
+    case DPF_OP_CONV_TRANSPOSE:
+    case DPF_OP_GROUP_NORM:
+        break; /* not plain: forward_node() does them */
+    case DPF_OP_MAX_POOL:
+        pool = dpf_nn_pool_of(node, from);
+        k->max_pool_forward(&pool, n, x, l->value, l->chosen);
+        break;
+    case DPF_OP_AVERAGE_POOL:
+        pool = dpf_nn_pool_of(node, from);
+        k->average_pool_forward(&pool, n, x, l->value);
+        break;
+    case DPF_OP_LRN:
+        lrn = dpf_nn_lrn_of(node);
+        k->lrn_forward(&lrn, n, x, l->value);
+        break;
+    case DPF_OP_CONCAT:
+        forward_concat(net, i, n);
+        break;
     case DPF_OP_RELU:
-        if (l->fused)
-            break;
-        k->unary_forward(DPF_RELU, all, x, l->value);
+        if (!l->fused)
+            k->unary_forward(DPF_RELU, all, x, l->value);
         break;
     case DPF_OP_SIGMOID:
     case DPF_OP_TANH:
@@ -302,8 +354,7 @@ static void forward_simple(struct dpf_network *net, size_t i, int64_t n, bool tr
         break;
     case DPF_OP_DROPOUT:
         if (training)
-            k->dropout(n, record, node->rate, net->seed,
-                       dpf_network_mask_stream(net, i, first), x, l->value);
+            k->dropout(n, record, node->rate, net->keys, i, x, l->value);
         else if (x != l->value)
             k->copy_columns(1, all, x, all, l->value, all);
         break;
@@ -312,57 +363,30 @@ static void forward_simple(struct dpf_network *net, size_t i, int64_t n, bool tr
             k->to_channels_first(n, (int64_t)from->shape.dim[0],
                                  dpf_nn_positions(&from->shape), x, l->value);
         break;
-    default:
-        break;
     }
 }
 
-static void forward_node(struct dpf_network *net, size_t i, int64_t n, bool training,
-                         uint64_t first)
+static void forward_node(struct dpf_network *net, size_t i, int64_t n, bool training)
 {
-    const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *node = &net->model->nodes[i];
-    const struct dpf_node *from = &net->model->nodes[node->inputs[0]];
-    struct dpf_layer *l = &net->layers[i];
     const float *x = net->layers[node->inputs[0]].value;
-    struct dpf_pool pool;
-    struct dpf_lrn lrn;
     struct dpf_group_norm norm;
-    switch (node->op) {
-    case DPF_OP_DENSE:
+    if (node->op == DPF_OP_DENSE) {
         forward_dense(net, i, x, n);
-        break;
-    case DPF_OP_CONV:
-    case DPF_OP_CONV_TRANSPOSE:
+    } else if (node->op == DPF_OP_CONV || node->op == DPF_OP_CONV_TRANSPOSE) {
         forward_conv(net, i, x, n);
-        break;
-    case DPF_OP_MAX_POOL:
-        pool = dpf_nn_pool_of(node, from);
-        k->max_pool_forward(&pool, n, x, l->value, l->chosen);
-        break;
-    case DPF_OP_AVERAGE_POOL:
-        pool = dpf_nn_pool_of(node, from);
-        k->average_pool_forward(&pool, n, x, l->value);
-        break;
-    case DPF_OP_LRN:
-        lrn = dpf_nn_lrn_of(node);
-        k->lrn_forward(&lrn, n, x, l->value);
-        break;
-    case DPF_OP_GROUP_NORM:
+    } else if (node->op == DPF_OP_GROUP_NORM) {
         norm = dpf_nn_group_norm_of(node);
-        k->group_norm_forward(&norm, n, x, dpf_network_parameter(net, i, 0),
-                              dpf_network_parameter(net, i, 1), l->value);
-        break;
-    case DPF_OP_CONCAT:
-        forward_concat(net, i, n);
-        break;
-    default:
-        forward_simple(net, i, n, training, first);
+        net->kernels->group_norm_forward(&norm, n, x, dpf_network_parameter(net, i, 0),
+                                         dpf_network_parameter(net, i, 1),
+                                         net->layers[i].value);
+    } else {
+        forward_plain(net, i, n, training);
     }
 }
 
 void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool training,
-                         uint64_t first)
+                         const uint64_t *keys)
 {
     const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *input = &net->model->nodes[0];
@@ -370,13 +394,14 @@ void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool
     bool turn = input->shape.rank >= 3 && input->shape.dim[0] > 1;
     size_t bytes = input->bits ? (size_t)(n * ((record + 7) / 8))
                                : (size_t)(n * record) * sizeof(float);
+    net->keys = keys;
     k->put(turn ? net->scratch : net->layers[0].value, x, bytes);
     if (turn)
         k->to_channels_last(n, (int64_t)input->shape.dim[0],
                             dpf_nn_positions(&input->shape), net->scratch,
                             net->layers[0].value);
     for (size_t i = 1; i < net->model->count; i++)
-        forward_node(net, i, n, training, first);
+        forward_node(net, i, n, training);
 }
 
 const float *dpf_network_output(const struct dpf_network *net)

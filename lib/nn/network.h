@@ -3,19 +3,25 @@
  * Private training needs each example's gradient clipped before they are added. Writing
  * the gradients of a whole lot down would take as many times the memory of the
  * parameters. Here the gradients of all values are computed first; then each layer gives
- * the norms of its part of every example's gradient in the cheapest of three ways:
+ * the norms of its part of every example's gradient, and what was measured is added:
  *
- * - dense layers: the gradient is an outer product, so its norm is a product of norms;
- * - convolutions whose products of a microbatch fit in a cache keep them: nothing is
- *   computed twice, and the clipped sum is a weighted sum of what is there;
- * - others take the norm from Gram matrices ("ghost norm"), or from products that are
- *   not kept, whichever costs less, and make the clipped sum by scaling the rows of the
- *   gradient of their output.
+ * - dense layers: the gradient is an outer product of two rows of floats, so its norm is
+ * a product of norms, and the sum is a product of the rows, one of them scaled;
+ * - convolutions whose gradients of a microbatch fit in a cache keep them, and the sum is
+ *   a weighted sum of what is there;
+ * - others compute them, one example at a time, for the norm and once more for the sum:
+ *   the same call on the same numbers, so the same bits;
+ * - biases, scales and shifts are written down for each example.
  *
- * What is measured and what is added are float computations of the same gradient, in
- * different orders for the first and the last way. The norms of the last way carry a
- * bound on what that can do where large terms cancel; what rounding does to the sum over
- * examples, a mechanism whose sensitivity is clip_l2 has to allow for.
+ * Claim. With a clip rule, dpf_network_backward() adds to net->gradients, for each
+ * example, a term t that is a function of its numbers in this network alone, in the sense
+ * of privacy/lot_sum.h, with |t| <= clip_l2 (1 + 2^-22) (for DPF_CLIP_LAYER: each layer's
+ * part). Proof. Norms are in double and never below the true ones (kernels/kernels.h),
+ * and their sum over layers, its root and the quotient with clip_l2 are rounded against
+ * the example: factor * norm <= clip_l2. Without rounding the terms are the products of
+ * factor and what was measured. In dense layers a row is scaled first, each number off by
+ * at most a 2^-24th of itself (scale_rows). An example whose norm is not finite has the
+ * term 0, and what its layers read is cleared, so that no 0 meets an infinity.
  *
  * Several networks may share one vector of parameters, each on a thread of its own. */
 #ifndef DPF_NN_NETWORK_H
@@ -32,7 +38,13 @@ enum dpf_clip_rule {
 };
 
 /* How a layer gets the norms of its examples' gradients. */
-enum dpf_norm_way { DPF_NORM_OUTER, DPF_NORM_KEPT, DPF_NORM_GHOST, DPF_NORM_DIRECT };
+enum dpf_norm_way {
+    DPF_WAY_NONE, /* nothing to clip */
+    DPF_WAY_OUTER,
+    DPF_WAY_KEPT,
+    DPF_WAY_AGAIN,
+    DPF_WAY_SMALL, /* only what is written down for each example */
+};
 
 struct dpf_layer {
     float *value, *gradient; /* [capacity, shape]; gradient only where one is needed, and
@@ -53,13 +65,14 @@ struct dpf_network {
     const struct dpf_kernels *kernels;
     int64_t capacity; /* examples in a microbatch */
     struct dpf_layer *layers;
-    const float *parameters;  /* [model->span], borrowed, on the backend */
-    float *gradients;         /* [model->span], sums over examples, on the backend */
-    float *scratch;           /* as large as the largest value */
-    float *squares, *factors; /* per example, on the backend */
-    float *host;              /* two per example, here */
-    bool remeasured;     /* a layer's norms are not those of the sums that are added */
-    uint64_t seed, step; /* of dropout */
+    const float *parameters; /* [model->span], borrowed, on the backend */
+    float *gradients;        /* [model->span], sums over examples, on the backend */
+    float *scratch;          /* as large as the largest value */
+    double *squares;         /* per example, on the backend */
+    float *factors;          /* per example, on the backend */
+    double *host_squares;    /* the same, here */
+    float *host_factors;
+    const uint64_t *keys; /* of the examples in hand, for dropout; borrowed */
 };
 
 struct dpf_network_setup {
@@ -79,10 +92,10 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
 void dpf_network_release(struct dpf_network *net);
 
 /* Values of n examples; x is host memory (floats, channels first; or packed bits). While
- * training, dropout acts: `first` is the number of the first example in its lot, and with
- * net->step it decides what is dropped. */
+ * training, dropout acts, and each example's key decides what it drops; keys are borrowed
+ * until the backward has been done. Without training they may be NULL. */
 void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool training,
-                         uint64_t first);
+                         const uint64_t *keys);
 /* The output node's values, on the backend, channels last. */
 const float *dpf_network_output(const struct dpf_network *net);
 /* A node's values of n examples into host memory, channels first. */
@@ -92,11 +105,15 @@ void dpf_network_read_relevance(struct dpf_network *net, size_t node, int64_t n,
                                 float *host);
 /* Add the gradients of n examples to net->gradients, each clipped by `rule`.
  * d_output: the loss's gradient, host memory, channels last. After the forward of the
- * same examples. Returns how many examples were clipped (of all their layers, for
- * DPF_CLIP_LAYER). */
-int64_t dpf_network_backward(struct dpf_network *net, int64_t n, uint64_t first,
+ * same examples, of which there may have been more: `rows` of them, with d_output for
+ * all, and only the first n are added. Returns how many examples were clipped (of all
+ * their layers, for DPF_CLIP_LAYER). */
+int64_t dpf_network_backward(struct dpf_network *net, int64_t n, int64_t rows,
                              const float *d_output, enum dpf_clip_rule rule,
                              double clip_l2);
+/* Its first half: the gradients of all values, up to the first node with parameters. */
+void dpf_network_value_gradients(struct dpf_network *net, int64_t rows,
+                                 const float *d_output);
 void dpf_network_zero_gradients(struct dpf_network *net);
 /* Bytes that a network of this setup takes, an example more, without parameters. */
 size_t dpf_network_example_bytes(const struct dpf_model *model);
@@ -104,7 +121,5 @@ size_t dpf_network_example_bytes(const struct dpf_model *model);
 /* Inside: where node i's parameter k and its gradient stand. */
 const float *dpf_network_parameter(const struct dpf_network *net, size_t i, int k);
 float *dpf_network_gradient(const struct dpf_network *net, size_t i, int k);
-/* Inside: which dropout mask the examples of node i have. */
-uint64_t dpf_network_mask_stream(const struct dpf_network *net, size_t i, uint64_t first);
 
 #endif

@@ -7,14 +7,11 @@
 
 #include "base/banned.h"
 
-/* Of norms that were measured on one computation of a gradient and hold for another. */
-static const double REMEASURED = 0x1p-8;
-
 /* --------------------------------------------------------------- gradients of values */
 
-/* Operations without parameters and windows. */
-static void simple_gradient(struct dpf_network *net, size_t i, int which, int64_t n,
-                            uint64_t first, float *dx)
+/* Operations without parameters. */
+static void plain_gradient(struct dpf_network *net, size_t i, int which, int64_t n,
+                           float *dx)
 {
     const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *node = &net->model->nodes[i];
@@ -24,7 +21,27 @@ static void simple_gradient(struct dpf_network *net, size_t i, int which, int64_
     int64_t record = dpf_nn_elements(&node->shape), all = n * record;
     int64_t channels = (int64_t)node->shape.dim[0];
     int64_t in[DPF_SPACE], factor[DPF_SPACE] = {1, node->factor, node->factor};
+    struct dpf_pool pool;
+    struct dpf_lrn lrn;
     switch (node->op) {
+    case DPF_OP_INPUT:
+    case DPF_OP_DENSE:
+    case DPF_OP_CONV:
+    case DPF_OP_CONV_TRANSPOSE:
+    case DPF_OP_GROUP_NORM:
+        break; /* not plain: input_gradient() does them */
+    case DPF_OP_MAX_POOL:
+        pool = dpf_nn_pool_of(node, from);
+        k->max_pool_backward(&pool, n, dy, l->chosen, dx);
+        break;
+    case DPF_OP_AVERAGE_POOL:
+        pool = dpf_nn_pool_of(node, from);
+        k->average_pool_backward(&pool, n, dy, dx);
+        break;
+    case DPF_OP_LRN:
+        lrn = dpf_nn_lrn_of(node);
+        k->lrn_backward(&lrn, n, x, dy, dx);
+        break;
     case DPF_OP_RELU:
     case DPF_OP_SIGMOID:
     case DPF_OP_TANH:
@@ -52,71 +69,46 @@ static void simple_gradient(struct dpf_network *net, size_t i, int which, int64_
         break;
     }
     case DPF_OP_DROPOUT: /* only a training pass is followed by a backward one */
-        k->dropout(n, record, node->rate, net->seed,
-                   dpf_network_mask_stream(net, i, first), dy, dx);
+        k->dropout(n, record, node->rate, net->keys, i, dy, dx);
         break;
     case DPF_OP_FLATTEN:
         if (dx != dy)
             k->to_channels_last(n, (int64_t)from->shape.dim[0],
                                 dpf_nn_positions(&from->shape), dy, dx);
         break;
-    default:
-        break;
     }
 }
 
 /* The gradient of input number `which` of node i, into dx. */
 static void input_gradient(struct dpf_network *net, size_t i, int which, int64_t n,
-                           uint64_t first, float *dx)
+                           float *dx)
 {
     const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *node = &net->model->nodes[i];
     const struct dpf_node *from = &net->model->nodes[node->inputs[which]];
-    const struct dpf_layer *l = &net->layers[i];
-    const float *x = net->layers[node->inputs[which]].value, *dy = l->gradient;
-    const float *w = dpf_network_parameter(net, i, 0);
-    struct dpf_conv conv;
-    struct dpf_pool pool;
-    struct dpf_lrn lrn;
-    struct dpf_group_norm norm;
-    switch (node->op) {
-    case DPF_OP_DENSE:
+    const float *dy = net->layers[i].gradient, *w = dpf_network_parameter(net, i, 0);
+    if (node->op == DPF_OP_DENSE) {
         k->gemm(false, false, n, dpf_nn_elements(&from->shape), node->out, 1, dy, w, 0,
                 dx);
-        break;
-    case DPF_OP_CONV:
-        conv = dpf_nn_conv_of(node, from);
+    } else if (node->op == DPF_OP_CONV) {
+        struct dpf_conv conv = dpf_nn_conv_of(node, from);
         k->conv_backward_data(&conv, n, dy, w, dx);
-        break;
-    case DPF_OP_CONV_TRANSPOSE:
-        conv = dpf_nn_conv_of(node, from);
+    } else if (node->op == DPF_OP_CONV_TRANSPOSE) {
+        struct dpf_conv conv = dpf_nn_conv_of(node, from);
         k->conv_forward(&conv, n, dy, w, NULL, false, dx);
-        break;
-    case DPF_OP_MAX_POOL:
-        pool = dpf_nn_pool_of(node, from);
-        k->max_pool_backward(&pool, n, dy, l->chosen, dx);
-        break;
-    case DPF_OP_AVERAGE_POOL:
-        pool = dpf_nn_pool_of(node, from);
-        k->average_pool_backward(&pool, n, dy, dx);
-        break;
-    case DPF_OP_LRN:
-        lrn = dpf_nn_lrn_of(node);
-        k->lrn_backward(&lrn, n, x, dy, dx);
-        break;
-    case DPF_OP_GROUP_NORM:
-        norm = dpf_nn_group_norm_of(node);
-        k->group_norm_backward(&norm, n, x, w, dy, dx, NULL, NULL);
-        break;
-    default:
-        simple_gradient(net, i, which, n, first, dx);
+    } else if (node->op == DPF_OP_GROUP_NORM) {
+        struct dpf_group_norm norm = dpf_nn_group_norm_of(node);
+        k->group_norm_backward(&norm, n, net->layers[node->inputs[which]].value, w, dy,
+                               dx, NULL, NULL);
+    } else {
+        plain_gradient(net, i, which, n, dx);
     }
 }
 
 /* From the output to the first node with parameters. A node that several read gets the
  * sum of what they say. */
-static void value_gradients(struct dpf_network *net, int64_t n, uint64_t first,
-                            const float *d_output)
+void dpf_network_value_gradients(struct dpf_network *net, int64_t n,
+                                 const float *d_output)
 {
     const struct dpf_model *m = net->model;
     struct dpf_layer *last = &net->layers[m->output];
@@ -134,7 +126,7 @@ static void value_gradients(struct dpf_network *net, int64_t n, uint64_t first,
             struct dpf_layer *to = &net->layers[node->inputs[d]];
             if (!to->trains)
                 continue;
-            input_gradient(net, i, d, n, first, to->filled ? net->scratch : to->gradient);
+            input_gradient(net, i, d, n, to->filled ? net->scratch : to->gradient);
             if (to->filled)
                 net->kernels->add(n * dpf_nn_elements(&m->nodes[node->inputs[d]].shape),
                                   net->scratch, to->gradient);
@@ -206,60 +198,37 @@ static int small_gradients(struct dpf_network *net, size_t i, int64_t n)
     return norm ? 2 : 1;
 }
 
-/* Gradients that are not kept are computed a second time for the sum, in another order,
- * and where large terms cancel the two may differ by more than their size: by 2 P 2^-24 B
- * for sums over P positions, B = sum |patch| |dy| <= sqrt(K) |x| |dy| for kernels of K
- * places. (a + b)^2 <= (1 + h) a^2 + (1 + 1/h) b^2: the second term is added here, the
- * first is left to make_factors(). */
-static void allow_for_rounding(struct dpf_network *net, const struct dpf_conv *p,
-                               int64_t n, const float *x, int64_t xs, const float *dy,
-                               int64_t ys)
-{
-    const struct dpf_kernels *k = net->kernels;
-    double positions = (double)(p->out[0] * p->out[1] * p->out[2]);
-    double places = (double)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
-    double share = 2 * positions * 0x1p-24;
-    float *own = net->host, *other = net->host + net->capacity;
-    size_t bytes = (size_t)n * sizeof *own;
-    k->clear(net->factors, n);
-    k->row_norms(n, xs, x, net->factors);
-    k->get(own, net->factors, bytes);
-    k->clear(net->factors, n);
-    k->row_norms(n, ys, dy, net->factors);
-    k->get(other, net->factors, bytes);
-    for (int64_t e = 0; e < n; e++)
-        other[e] *=
-            (float)(share * share * places * (1 + 1 / REMEASURED) * 1.01) * own[e];
-    k->get(own, net->squares, bytes);
-    for (int64_t e = 0; e < n; e++)
-        own[e] += other[e];
-    k->put(net->squares, own, bytes);
-}
+/* A convolution, and the two sides whose products are its weights' gradients: a
+ * transposed one has them exchanged. */
+struct products {
+    struct dpf_conv shape;
+    const float *x, *dy;
+    int64_t x_step, dy_step; /* from one example to the next */
+};
 
-static void conv_norms(struct dpf_network *net, size_t i, int64_t n)
+static struct products products_of(const struct dpf_network *net, size_t i)
 {
-    const struct dpf_kernels *k = net->kernels;
     const struct dpf_node *node = &net->model->nodes[i];
     const struct dpf_node *from = &net->model->nodes[node->inputs[0]];
-    struct dpf_layer *l = &net->layers[i];
-    struct dpf_conv p = dpf_nn_conv_of(node, from);
-    bool up = node->op == DPF_OP_CONV_TRANSPOSE;
     const float *value = net->layers[node->inputs[0]].value;
-    const float *x = up ? l->gradient : value, *dy = up ? value : l->gradient;
-    int64_t xs = dpf_nn_elements(up ? &node->shape : &from->shape);
-    int64_t ys = dpf_nn_elements(up ? &from->shape : &node->shape);
-    if (l->way == DPF_NORM_GHOST) {
-        k->conv_ghost_norms(&p, n, x, dy, net->squares);
-        return;
-    }
-    /* One after the other, so that the norm finds the gradient still in a cache. */
-    for (int64_t e = 0; e < n; e++) {
-        float *slot = l->slots + (l->way == DPF_NORM_KEPT ? e * l->slot : 0);
-        k->conv_example_gradients(&p, 1, x + e * xs, dy + e * ys, slot);
-        k->row_norms(1, l->slot, slot, net->squares + e);
-    }
-    if (l->way == DPF_NORM_DIRECT)
-        allow_for_rounding(net, &p, n, x, xs, dy, ys);
+    const float *gradient = net->layers[i].gradient;
+    int64_t in = dpf_nn_elements(&from->shape), out = dpf_nn_elements(&node->shape);
+    struct dpf_conv p = dpf_nn_conv_of(node, from);
+    return node->op == DPF_OP_CONV_TRANSPOSE
+               ? (struct products){p, gradient, value, out, in}
+               : (struct products){p, value, gradient, in, out};
+}
+
+/* Example e's gradient of a convolution's weights, where the layer keeps it or in its one
+ * slot. Always one example at a time: the same call gives the same bits again. */
+static float *example_slot(struct dpf_network *net, size_t i, const struct products *p,
+                           int64_t e)
+{
+    const struct dpf_layer *l = &net->layers[i];
+    float *slot = l->slots + (l->way == DPF_WAY_KEPT ? e * l->slot : 0);
+    net->kernels->conv_example_gradients(&p->shape, 1, p->x + e * p->x_step,
+                                         p->dy + e * p->dy_step, slot);
+    return slot;
 }
 
 /* squares[e] grows by the squared norm of example e's gradient of node i's parameters. */
@@ -271,22 +240,49 @@ static void add_norms(struct dpf_network *net, size_t i, int64_t n)
     struct dpf_layer *l = &net->layers[i];
     const float *x = net->layers[node->inputs[0]].value;
     int64_t in = dpf_nn_elements(&from->shape), channels = (int64_t)node->shape.dim[0];
-    if (node->op == DPF_OP_DENSE && from->bits) {
-        k->dense_bits_example_norms(n, in, node->out, node->bias,
-                                    (const uint8_t *)(const void *)x, l->gradient,
-                                    net->squares);
+    switch (l->way) {
+    case DPF_WAY_NONE:
+        return; /* no parameters: dpf_network_init() has seen to it */
+    case DPF_WAY_OUTER:
+        if (from->bits)
+            k->dense_bits_example_norms(n, in, node->out, node->bias,
+                                        (const uint8_t *)(const void *)x, l->gradient,
+                                        net->squares);
+        else
+            k->dense_example_norms(n, in, node->out, node->bias, x, l->gradient,
+                                   net->squares);
         return;
+    case DPF_WAY_KEPT:
+    case DPF_WAY_AGAIN: {
+        struct products p = products_of(net, i);
+        /* one after the other, so that the norm finds the gradient still in a cache */
+        for (int64_t e = 0; e < n; e++)
+            k->row_norms(1, l->slot, example_slot(net, i, &p, e), net->squares + e);
+        break;
     }
-    if (node->op == DPF_OP_DENSE) {
-        k->dense_example_norms(n, in, node->out, node->bias, x, l->gradient,
-                               net->squares);
-        return;
+    case DPF_WAY_SMALL:
+        break;
     }
-    if (node->op != DPF_OP_GROUP_NORM)
-        conv_norms(net, i, n);
     int parts = small_gradients(net, i, n);
     for (int part = 0; part < parts; part++)
         k->row_norms(n, channels, l->sums + part * n * channels, net->squares);
+}
+
+/* The examples' gradients of a convolution's weights, each times its factor. */
+static void add_products(struct dpf_network *net, size_t i, int64_t n)
+{
+    const struct dpf_kernels *k = net->kernels;
+    const struct dpf_layer *l = &net->layers[i];
+    struct products p = products_of(net, i);
+    float *dw = dpf_network_gradient(net, i, 0);
+    if (l->way == DPF_WAY_KEPT) {
+        k->conv_add_slots(&p.shape, n, net->factors, l->slots, dw);
+        return;
+    }
+    for (int64_t e = 0; e < n; e++)
+        if (net->host_factors[e] != 0)
+            k->conv_add_slots(&p.shape, 1, net->factors + e, example_slot(net, i, &p, e),
+                              dw);
 }
 
 /* Add what add_norms has measured, each example times its factor. */
@@ -296,20 +292,25 @@ static void add_clipped(struct dpf_network *net, size_t i, int64_t n)
     const struct dpf_node *node = &net->model->nodes[i];
     struct dpf_layer *l = &net->layers[i];
     int64_t channels = (int64_t)node->shape.dim[0];
-    bool norm = node->op == DPF_OP_GROUP_NORM;
-    bool kept = node->op != DPF_OP_DENSE && (norm || l->way == DPF_NORM_KEPT);
-    if (!kept) {
+    int first = 0; /* of the parameters that are written down for each example */
+    switch (l->way) {
+    case DPF_WAY_NONE:
+        return;
+    case DPF_WAY_OUTER:
         k->scale_rows(n, dpf_nn_elements(&node->shape), net->factors, l->gradient);
         parameter_gradients(net, i, n);
         return;
+    case DPF_WAY_KEPT:
+    case DPF_WAY_AGAIN:
+        add_products(net, i, n);
+        first = 1;
+        break;
+    case DPF_WAY_SMALL:
+        break;
     }
-    if (!norm) {
-        struct dpf_conv p = dpf_nn_conv_of(node, &net->model->nodes[node->inputs[0]]);
-        k->conv_add_slots(&p, n, net->factors, l->slots, dpf_network_gradient(net, i, 0));
-    }
-    for (int part = norm ? 0 : 1; part < node->parameter_count; part++)
+    for (int part = first; part < node->parameter_count; part++)
         k->add_scaled_rows(n, channels, net->factors,
-                           l->sums + (norm ? part : 0) * n * channels,
+                           l->sums + (part - first) * n * channels,
                            dpf_network_gradient(net, i, part));
 }
 
@@ -319,44 +320,54 @@ static void add_clipped(struct dpf_network *net, size_t i, int64_t n)
  * what their layers read is cleared as well. */
 static void drop_examples(struct dpf_network *net, int64_t n)
 {
+    float *keep = net->scratch; /* as large as the largest value of all examples */
+    float *host = net->host_factors;
     for (int64_t e = 0; e < n; e++)
-        net->host[e] = net->host[e] != 0;
-    net->kernels->put(net->squares, net->host, (size_t)n * sizeof *net->host);
+        host[e] = host[e] != 0;
+    net->kernels->put(keep, host, (size_t)n * sizeof *host);
     for (size_t i = 0; i < net->model->count; i++) {
         size_t from = net->model->nodes[i].inputs[0];
         if (net->model->nodes[i].parameter_count && !net->model->nodes[from].bits)
             net->kernels->scale_rows(n, dpf_nn_elements(&net->model->nodes[from].shape),
-                                     net->squares, net->layers[from].value);
+                                     keep, net->layers[from].value);
     }
+    net->kernels->get(host, net->factors, (size_t)n * sizeof *host);
 }
 
-/* Factors from the squares; how many gradients are cut down. A gradient without a finite
- * norm is left out: no factor would bring it to the promised norm. */
-static int64_t make_factors(struct dpf_network *net, int64_t n, enum dpf_clip_rule rule,
-                            double clip_l2)
+/* The largest float that is not above `limit / norm`, or 1 for short ones. */
+static float factor_for(double norm, enum dpf_clip_rule rule, double limit)
 {
     /* Automatic clipping: clip / (norm + 0.01), the stabiliser of Bu et al. 2022. */
     const double stabiliser = 0.01;
+    if (!isfinite(norm)) /* no factor would bring it to the promised norm */
+        return 0;
+    if (rule != DPF_CLIP_AUTOMATIC && norm <= limit)
+        return 1;
+    double exact = limit / (rule == DPF_CLIP_AUTOMATIC ? norm + stabiliser : norm);
+    float factor = (float)(exact * (1 - 0x1p-50));
+    return (double)factor > exact ? nextafterf(factor, 0) : factor;
+}
+
+/* Factors from the squares; how many gradients are cut down. */
+static int64_t make_factors(struct dpf_network *net, int64_t n, enum dpf_clip_rule rule,
+                            double clip_l2)
+{
     int64_t clipped = 0, dropped = 0;
-    net->kernels->get(net->host, net->squares, (size_t)n * sizeof *net->host);
+    net->kernels->get(net->host_squares, net->squares,
+                      (size_t)n * sizeof *net->host_squares);
     for (int64_t e = 0; e < n; e++) {
-        double norm = sqrt((double)net->host[e] * (net->remeasured ? 1 + REMEASURED : 1));
-        double factor = rule == DPF_CLIP_AUTOMATIC ? clip_l2 / (norm + stabiliser)
-                        : norm <= clip_l2          ? 1
-                                                   : clip_l2 / norm;
-        if (!isfinite(norm)) {
-            factor = 0;
-            dropped++;
-        }
-        clipped += factor * norm < norm;
-        net->host[e] = (float)factor;
-        if ((double)net->host[e] > factor) /* never round towards more than was allowed */
-            net->host[e] = nextafterf(net->host[e], 0);
+        /* squares of up to 1,024 layers were added: off by less than a 2^-40th */
+        double norm = sqrt(net->host_squares[e]) * (1 + 0x1p-40);
+        float factor = factor_for(norm, rule, clip_l2);
+        net->host_factors[e] = factor;
+        dropped += factor == 0;
+        clipped += factor < 1 && norm != 0;
     }
-    net->kernels->put(net->factors, net->host, (size_t)n * sizeof *net->host);
+    net->kernels->put(net->factors, net->host_factors,
+                      (size_t)n * sizeof *net->host_factors);
     if (dropped)
         drop_examples(net, n);
-    return clipped + dropped;
+    return clipped;
 }
 
 static bool has_gradient(const struct dpf_network *net, size_t i)
@@ -364,15 +375,23 @@ static bool has_gradient(const struct dpf_network *net, size_t i)
     return net->model->nodes[i].parameter_count > 0 && net->layers[i].filled;
 }
 
-int64_t dpf_network_backward(struct dpf_network *net, int64_t n, uint64_t first,
+static void clear_squares(struct dpf_network *net, int64_t n)
+{
+    for (int64_t e = 0; e < n; e++)
+        net->host_squares[e] = 0;
+    net->kernels->put(net->squares, net->host_squares,
+                      (size_t)n * sizeof *net->host_squares);
+}
+
+int64_t dpf_network_backward(struct dpf_network *net, int64_t n, int64_t rows,
                              const float *d_output, enum dpf_clip_rule rule,
                              double clip_l2)
 {
     int64_t clipped = 0;
     bool whole = rule == DPF_CLIP_FLAT || rule == DPF_CLIP_AUTOMATIC;
-    value_gradients(net, n, first, d_output);
+    dpf_network_value_gradients(net, rows, d_output);
     if (whole) {
-        net->kernels->clear(net->squares, n);
+        clear_squares(net, n);
         for (size_t i = 0; i < net->model->count; i++)
             if (has_gradient(net, i))
                 add_norms(net, i, n);
@@ -386,7 +405,7 @@ int64_t dpf_network_backward(struct dpf_network *net, int64_t n, uint64_t first,
             continue;
         }
         if (rule == DPF_CLIP_LAYER) {
-            net->kernels->clear(net->squares, n);
+            clear_squares(net, n);
             add_norms(net, i, n);
             clipped += make_factors(net, n, rule, clip_l2);
         }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "kernels/mask.h"
 #include "random/bernoulli.h"
 #include "random/seeded.h"
 
@@ -24,6 +25,12 @@ static void shuffle(uint32_t *rows, int64_t count, const char *purpose, uint64_t
         rows[i] = rows[j];
         rows[j] = row;
     }
+}
+
+/* Lots, keys and noise from the operating system, or from the plan's seed. */
+static bool draws_securely(const struct dpf_training_plan *plan)
+{
+    return plan->noise.multiplier > 0 && !plan->noise.insecure;
 }
 
 enum dpf_status dpf_training_init(struct dpf_training *t,
@@ -60,12 +67,16 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
     uint32_t *all = dpf_calloc((size_t)rows, sizeof *all);
     t->order = dpf_calloc((size_t)t->train_count, sizeof *t->order);
     t->lot = dpf_calloc((size_t)t->train_count, sizeof *t->lot);
+    t->keys = dpf_calloc((size_t)t->train_count, sizeof *t->keys);
     t->best = t->held_count ? dpf_calloc(engine->model->span, sizeof *t->best) : NULL;
     t->train = all;
     uint64_t watched = plan->watched ? plan->watched->rows : 0;
     t->watched = watched ? dpf_calloc(watched, sizeof *t->watched) : NULL;
-    if (!all || !t->order || !t->lot || (t->held_count && !t->best) ||
-        (watched && !t->watched)) {
+    bool seeded = plan->rule != DPF_CLIP_NONE && !draws_securely(plan);
+    t->identities = seeded ? dpf_calloc((size_t)rows, sizeof *t->identities) : NULL;
+    if (!all || !t->order || !t->lot || !t->keys || (t->held_count && !t->best) ||
+        (watched && !t->watched) || (seeded && !t->identities) ||
+        (seeded && !dpf_dataset_identities(data, t->identities))) {
         dpf_training_release(t);
         return dpf_fail_memory(e);
     }
@@ -84,6 +95,8 @@ void dpf_training_release(struct dpf_training *t)
     free(t->train);
     free(t->order);
     free(t->lot);
+    free(t->keys);
+    free(t->identities);
     free(t->watched);
     free(t->best);
     free(t->history);
@@ -128,11 +141,6 @@ double dpf_training_sampling_rate(const struct dpf_training *t)
     return fmin((double)t->plan.lot / (double)t->population, 1);
 }
 
-double dpf_training_rounding_margin(int64_t lot)
-{
-    return 0x1p-10 + (double)lot * 0x1p-21;
-}
-
 double dpf_training_sensitivity(const struct dpf_training *t, int64_t epoch)
 {
     size_t layers = 0;
@@ -140,17 +148,18 @@ double dpf_training_sensitivity(const struct dpf_training *t, int64_t epoch)
         layers += t->engine->model->nodes[i].parameter_count > 0;
     double parts = t->plan.rule == DPF_CLIP_LAYER ? sqrt((double)layers) : 1;
     return dpf_training_clip(&t->plan, epoch) * parts *
-           (1 + dpf_training_rounding_margin(t->plan.lot));
+           (1 + dpf_lot_sum_margin(t->engine->model->span));
 }
 
 static enum dpf_status prepare_noise(struct dpf_training *t, struct dpf_error *e)
 {
     if (t->plan.noise.multiplier == 0 || t->mechanism_epoch == t->epoch + 1)
         return DPF_OK;
-    struct dpf_gaussian_query query = {.sensitivity_l2 =
-                                           dpf_training_sensitivity(t, t->epoch),
-                                       .values = t->engine->model->span,
-                                       .parts = (unsigned)t->engine->threads};
+    struct dpf_gaussian_query query = {
+        .sensitivity_l2 = dpf_training_sensitivity(t, t->epoch),
+        .values = t->engine->model->span,
+        .parts = 1,
+        .least_step = dpf_lot_sum_step(dpf_training_clip(&t->plan, t->epoch))};
     t->mechanism_epoch = t->epoch + 1;
     return dpf_gaussian_init(&t->mechanism, &query,
                              dpf_training_multiplier(&t->plan, t->epoch), e);
@@ -163,8 +172,7 @@ static enum dpf_status prepare_noise(struct dpf_training *t, struct dpf_error *e
 static int64_t poisson_lot(struct dpf_training *t, const uint32_t **rows)
 {
     enum { WORDS = 64 };
-    const struct dpf_noise_plan *n = &t->plan.noise;
-    bool secure = n->multiplier > 0 && !n->insecure;
+    bool secure = draws_securely(&t->plan);
     struct dpf_random seeded, *r = secure ? &t->random : &seeded;
     double q = dpf_training_sampling_rate(t);
     uint64_t chosen[WORDS];
@@ -267,11 +275,19 @@ static enum dpf_status end_epoch(struct dpf_training *t,
     return DPF_OK;
 }
 
-/* With noise, nobody may learn which masks were drawn: see the claim. */
-static uint64_t dropout_seed(struct dpf_training *t)
+/* Keys of a lot whose gradients are clipped: see the claim. */
+static const uint64_t *draw_keys(struct dpf_training *t, const uint32_t *rows,
+                                 int64_t count)
 {
-    const struct dpf_noise_plan *n = &t->plan.noise;
-    return n->multiplier > 0 && !n->insecure ? dpf_random_u64(&t->random) : t->plan.seed;
+    uint64_t stream = dpf_mask_key(t->plan.seed, t->optimiser->step);
+    if (t->plan.rule == DPF_CLIP_NONE)
+        return NULL; /* the engine's: by place */
+    if (draws_securely(&t->plan))
+        dpf_random_bytes(&t->random, t->keys, (size_t)count * sizeof *t->keys);
+    else
+        for (int64_t i = 0; i < count; i++)
+            t->keys[i] = dpf_mask_key(stream, t->identities[rows[i]]);
+    return t->keys;
 }
 
 enum dpf_status dpf_training_step(struct dpf_training *t,
@@ -284,7 +300,8 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
                           .loss = t->plan.loss,
                           .rule = t->plan.rule,
                           .clip_l2 = dpf_training_clip(&t->plan, t->epoch),
-                          .seed = dropout_seed(t),
+                          .expected = t->plan.lot,
+                          .seed = t->plan.seed,
                           .step = t->optimiser->step};
     double began = dpf_clock_seconds();
     *report = NULL;
@@ -293,6 +310,7 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
         return dpf_fail_memory(e);
     lot.count = choose_lot(t, &rows);
     lot.rows = rows;
+    lot.keys = draw_keys(t, rows, lot.count);
     enum dpf_status status = prepare_noise(t, e);
     if (status == DPF_OK)
         status = dpf_engine_gradients(t->engine, &lot, &result, e);

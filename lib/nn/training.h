@@ -21,20 +21,23 @@ enum dpf_sampling {
  * of a lot, the sum divided by a public number. Multiplier and clip norm go linearly from
  * their first to their final value, from epoch to epoch.
  *
- * Claim. With clip norm C (C sqrt(L) for L layers clipped each to C), the sum over a lot
- * has L2 sensitivity C' = C (1 + margin) when one example is added or removed, and each
+ * Claim. With clip norm C (C sqrt(L) for L layers clipped each to C), the sum over a lot,
+ * as the integers that it is computed in, has L2 sensitivity C' = C (1 + margin) when one
+ * example is added or removed (nn/engine.h; margin is dpf_lot_sum_margin()), and each
  * step is the Gaussian mechanism of privacy/gaussian.h with that sensitivity and the
  * epoch's multiplier m: with Poisson lots of rate q the sampled Gaussian of multiplier m
  * under add-remove. With shuffled lots an example is in one lot an epoch, so that an
  * epoch is one Gaussian of multiplier m / 2 under replace-one (two gradients differ by at
  * most 2C'); no amplification is claimed for them.
  * Proof: Abadi et al., section 3, and parallel composition over an epoch's disjoint lots.
- * Dropout: masks go by the place of an example in its lot, which changes for many when
- * one is removed. They are drawn independently, from a seed of the step that is kept
- * nowhere, so the same output arises with the same probability if each example keeps its
- * mask: the claim holds for every outcome of the masks that are coupled so, hence for
- * their mixture. Assumed: float rounding moves the sum by at most margin C; see
- * dpf_training_rounding_margin(). */
+ * Whether an example is in a Poisson lot, and its key (which part of the sum it is added
+ * in, and what dropout drops of it), are drawn for each example and step independently
+ * from the operating system's entropy. Give common examples of neighbours common draws:
+ * for each outcome of these, the lot of one is that of the other, with the example that
+ * differs or without it; then the integers differ by at most C', and the mixture over
+ * outcomes of sampled Gaussians costs no more than one of them (joint convexity). With a
+ * seed, an example's key is a function of seed, step and its own content instead, so that
+ * runs on neighbouring data can be compared; nothing is promised then. */
 struct dpf_noise_plan {
     double multiplier, final_multiplier; /* 0: no noise */
     double final_clip_l2;
@@ -75,6 +78,8 @@ struct dpf_training {
     const struct dpf_dataset *data;  /* borrowed */
     uint32_t *train, *held, *order;  /* rows */
     uint32_t *lot, *watched;
+    uint64_t *keys;       /* of the lot in hand */
+    uint64_t *identities; /* of all examples, where keys come from a seed */
     int64_t train_count, held_count, steps_per_epoch;
     int64_t population;            /* what lots, epochs and divisors are reckoned from */
     struct dpf_gaussian mechanism; /* of the epoch in hand, if noise is added */
@@ -109,16 +114,10 @@ bool dpf_training_done(const struct dpf_training *t);
 /* The noise multiplier and the clip norm of an epoch, from 0. */
 double dpf_training_multiplier(const struct dpf_training_plan *plan, int64_t epoch);
 double dpf_training_clip(const struct dpf_training_plan *plan, int64_t epoch);
-/* The L2 sensitivity of a lot's sum in an epoch, rounding of floats allowed for. */
+/* The L2 sensitivity of a lot's sum in an epoch, of the numbers that are computed. */
 double dpf_training_sensitivity(const struct dpf_training *t, int64_t epoch);
 /* The probability with which an example is in a Poisson lot. */
 double dpf_training_sampling_rate(const struct dpf_training *t);
-/* By what share of the clip norm float rounding may move the sum of a lot when one
- * example is added or removed: examples change their place in microbatches, and sums of
- * floats depend on it. Not proven (kernels of BLAS promise no bound) but measured: lots
- * whose gradients all point the same way, the worst there is, moved by a third of it (a
- * test). The ledger names the assumption. */
-double dpf_training_rounding_margin(int64_t lot);
 /* One lot. At the end of an epoch, *report points to what it came to, else NULL. A loss
  * or a parameter that is not finite is DPF_SYSTEM: the step is named, and the state is
  * not one to go on from. */

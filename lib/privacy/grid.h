@@ -51,4 +51,13 @@ static inline double dpf_grid_nearest(double value, double per_step)
     return (scaled + magic) - magic;
 }
 
+/* An integer on a grid that is 2^shift times as coarse, shift >= 0, |value| < 2^62. */
+static inline int64_t dpf_grid_coarsen(int64_t value, int shift)
+{
+    if (shift > 62)
+        return 0;
+    int64_t half = shift > 0 ? (int64_t)1 << (shift - 1) : 0;
+    return (value + half) >> shift; /* towards minus infinity, so to the nearest */
+}
+
 #endif

@@ -222,8 +222,10 @@ int main(int argc, char **argv)
         dpf_optimiser_init(&b.optimiser, b.model.span, &e) != DPF_OK)
         return 1;
     struct dpf_gaussian mechanism;
-    struct dpf_gaussian_query query = {
-        .sensitivity_l2 = 1, .values = b.model.span, .parts = (unsigned)b.engine.threads};
+    struct dpf_gaussian_query query = {.sensitivity_l2 = 1,
+                                       .values = b.model.span,
+                                       .parts = 1,
+                                       .least_step = dpf_lot_sum_step(1)};
     struct dpf_lot_noise draw = {.mechanism = &mechanism};
     if (dpf_gaussian_init(&mechanism, &query, 1, &e) != DPF_OK)
         return 1;
@@ -243,6 +245,7 @@ int main(int argc, char **argv)
     double best = INFINITY, began = dpf_clock_seconds();
     for (int i = 0; i < 3 || dpf_clock_seconds() - began < limit; i++) {
         struct dpf_lot_result result;
+        work.step = (uint64_t)i;
         double now = dpf_clock_seconds();
         dpf_engine_gradients(&b.engine, &work, &result, &e);
         dpf_engine_update(&b.engine, &b.optimiser, (double)lot, noise ? &draw : NULL, &e);

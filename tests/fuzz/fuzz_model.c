@@ -24,6 +24,7 @@ static bool is_small(const struct dpf_model *m)
 static void run(const struct dpf_model *m)
 {
     static float x[EXAMPLES * MOST], d[EXAMPLES * MOST];
+    static const uint64_t keys[EXAMPLES] = {1, 2};
     struct dpf_network net;
     struct dpf_error e = {0};
     float *parameters = calloc(m->span + 1, sizeof *parameters);
@@ -38,8 +39,8 @@ static void run(const struct dpf_model *m)
                                       .training = true,
                                       .clipping = true};
     if (dpf_network_init(&net, &setup, &e) == DPF_OK) {
-        dpf_network_forward(&net, EXAMPLES, x, true, 0);
-        dpf_network_backward(&net, EXAMPLES, 0, d, DPF_CLIP_FLAT, 1);
+        dpf_network_forward(&net, EXAMPLES, x, true, keys);
+        dpf_network_backward(&net, EXAMPLES, EXAMPLES, d, DPF_CLIP_FLAT, 1);
         dpf_network_release(&net);
     }
     free(parameters);

@@ -268,7 +268,7 @@ static void test_conv_relu(void)
     finish();
 }
 
-/* Slots and ghosts: both are the gradients of single examples. */
+/* Slots are the gradients of single examples. */
 static void test_conv_norms(void)
 {
     start();
@@ -279,19 +279,17 @@ static void test_conv_norms(void)
         size_t ws = bs * (size_t)p.in_channels * box(p.kernel), ys = bs * box(p.out);
         size_t slot = (size_t)k->conv_slot(&p);
         double *x = noise(N * xs), *dy = noise(N * ys), *slots = buffer(N * slot);
-        double *ghost = noise(N), *norms = copy(ghost, N), *before = copy(ghost, N);
+        double *norms = noise(N), *before = copy(norms, N);
         double *factor = noise(N), *all = buffer(ws), *sum = buffer(ws);
         double *got = noise(ws), *want = copy(got, ws);
         CU_ASSERT_FATAL(slot >= ws);
-        k->conv_ghost_norms(&p, N, x, dy, ghost);
         k->conv_example_gradients(&p, N, x, dy, slots);
         k->row_norms(N, (int64_t)slot, slots, norms);
         for (size_t e = 0; e < N; e++) {
             double *dw = buffer(ws);
             k->conv_backward_weights(&p, 1, x + e * xs, dy + e * ys, dw, NULL);
             double norm = before[e] + dot(dw, dw, ws);
-            same(&ghost[e], &norm, 1);
-            same(&norms[e], &norm, 1);
+            CU_ASSERT(norms[e] >= norm && norms[e] < norm + 1e-5 * (norm - before[e]));
             for (size_t j = 0; j < ws; j++) {
                 sum[j] += dw[j];
                 want[j] += factor[e] * dw[j];
@@ -315,15 +313,12 @@ static void test_conv_norms(void)
 /* An example without a finite gradient must not look like a short one. */
 static void test_norms_not_finite(void)
 {
-    struct dpf_conv p = conv(1, 1, (int64_t[]){1, 1, 4}, (int64_t[]){1, 1, 2}, 1, 0);
     const double x[8] = {1, NAN, 2, 3, 1, 2, 3, 4}, dy[6] = {1, -1, 1, 1, 0, 0};
-    double square[2] = {0};
-    k->conv_ghost_norms(&p, 2, x, dy, square);
-    CU_ASSERT(isnan(square[0]) && square[1] == 1 + 4);
+    double square[2] = {0, 5};
     k->row_norms(2, 4, x, square);
-    CU_ASSERT(isnan(square[0]) && square[1] == 5 + 30);
+    CU_ASSERT(isnan(square[0]) && square[1] >= 5 + 30 && square[1] < 35 + 1e-4);
     k->dense_example_norms(2, 4, 3, true, x, dy, square);
-    CU_ASSERT(isnan(square[0]) && square[1] == 35 + 31);
+    CU_ASSERT(isnan(square[0]) && square[1] >= 35 + 31 && square[1] < 66 + 2e-4);
 }
 
 /* ------------------------------------------------------------------------ pooling */
@@ -444,7 +439,7 @@ static void test_dense_norms(void)
         double *dw = buffer(OUT * IN);
         k->gemm(true, false, OUT, IN, 1, 1, dy + e * OUT, x + e * IN, 0, dw);
         double norm = dot(dw, dw, OUT * IN) + dot(dy + e * OUT, dy + e * OUT, OUT);
-        CU_ASSERT_DOUBLE_EQUAL(square[e], norm, 1e-10 * norm);
+        CU_ASSERT(square[e] >= norm && square[e] < norm * (1 + 2e-6));
     }
     finish();
 }
@@ -704,9 +699,12 @@ static void test_dropout(void)
     double *other = buffer(COUNT);
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
-    k->dropout(ROWS, COLUMNS, 0.3, 5, 1, x, y);
-    k->dropout(ROWS, COLUMNS, 0.3, 5, 1, x, again);
-    k->dropout(ROWS, COLUMNS, 0.3, 6, 1, x, other);
+    uint64_t keys[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        keys[i] = (uint64_t)i;
+    k->dropout(ROWS, COLUMNS, 0.3, keys, 1, x, y);
+    k->dropout(ROWS, COLUMNS, 0.3, keys, 1, x, again);
+    k->dropout(ROWS, COLUMNS, 0.3, keys, 2, x, other);
     int left = 0, wrong = 0, differ = 0, rows_differ = 0;
     for (int i = 0; i < COUNT; i++) {
         left += y[i] != 0;
@@ -718,12 +716,12 @@ static void test_dropout(void)
     CU_ASSERT(differ > COUNT / 4 && rows_differ > COUNT / 4);
     /* within 4.9 standard deviations: alpha 1e-6 */
     CU_ASSERT(fabs(left - 0.7 * COUNT) < 4.9 * sqrt(COUNT * 0.21));
-    /* a row's mask goes by its number, not by its place in a batch; in place as well */
+    /* a row's mask goes by its key, not by its place in a batch; in place as well */
     memcpy(again, x, 2 * COLUMNS * sizeof *x);
-    k->dropout(2, COLUMNS, 0.3, 5, 1 + 7, again, again);
+    k->dropout(2, COLUMNS, 0.3, keys + 7, 1, again, again);
     CU_ASSERT(memcmp(again, y + 7 * COLUMNS, 2 * COLUMNS * sizeof *y) == 0);
     /* nothing is dropped at a rate of 0 */
-    k->dropout(ROWS, COLUMNS, 0, 5, 1, x, other);
+    k->dropout(ROWS, COLUMNS, 0, keys, 1, x, other);
     CU_ASSERT(memcmp(other, x, COUNT * sizeof *x) == 0);
     finish();
 }
@@ -779,7 +777,12 @@ static void test_scaled_rows(void)
     CU_ASSERT(memcmp(x, want, sizeof x) == 0);
     double square[3] = {1, 1, 1};
     k->row_norms(3, 2, x, square);
-    CU_ASSERT(square[0] == 21 && square[1] == 1 && square[2] == 26);
+    CU_ASSERT(fabs(square[0] - 21) < 1e-4 && square[1] == 1 &&
+              fabs(square[2] - 26) < 1e-4);
+    /* products of less than a normal number are none */
+    double tiny[2] = {1e-30, 1};
+    k->scale_rows(1, 2, (const double[]){1e-10}, tiny);
+    CU_ASSERT(tiny[0] == 0 && tiny[1] == 1e-10);
 }
 
 /* By hand: 0 where there is nothing to divide by; alone, one side takes everything. */

@@ -95,19 +95,20 @@ static void train_epoch(struct dpf_network *net, struct dpf_optimiser *o,
 {
     for (int batch = 0; batch < TRAIN / BATCH; batch++) {
         static float x[BATCH][PIXELS], d[BATCH][10];
+        static const uint64_t keys[BATCH];
         int32_t y[BATCH];
         for (int e = 0; e < BATCH; e++) {
             size_t pick = dpf_seeded_below(r, TRAIN);
             memcpy(x[e], pictures[pick], sizeof x[e]);
             y[e] = labels[pick];
         }
-        dpf_network_forward(net, BATCH, x, true, 0);
+        dpf_network_forward(net, BATCH, x, true, keys);
         for (int e = 0; e < BATCH; e++) {
             struct dpf_loss_target t = {.labels = &y[e]};
             dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 10, 1,
                              dpf_network_output(net) + 10 * e, &t, d[e]);
         }
-        dpf_network_backward(net, BATCH, 0, d[0], rule, 1);
+        dpf_network_backward(net, BATCH, BATCH, d[0], rule, 1);
         step(net, o, parameters, BATCH);
     }
 }
@@ -116,7 +117,7 @@ static double accuracy(struct dpf_network *net)
 {
     int right = 0;
     for (int i = TRAIN; i < TRAIN + TEST; i++) {
-        dpf_network_forward(net, 1, pictures[i], false, 0);
+        dpf_network_forward(net, 1, pictures[i], false, NULL);
         const float *z = dpf_network_output(net);
         int best = 0;
         for (int l = 1; l < 10; l++)

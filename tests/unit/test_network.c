@@ -37,6 +37,8 @@ static const char everything[] = "input x 2x6x6\n"
                                  "output z\n";
 enum { N = 4, OUT = 3, IN = 2 * 6 * 6 };
 
+static const uint64_t keys[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
 struct fixture {
     struct dpf_model model;
     struct dpf_network net;
@@ -107,7 +109,7 @@ static void move(struct fixture *f, const double *direction, double h)
 static double loss(struct fixture *f)
 {
     double sum = 0;
-    dpf_network_forward(&f->net, N, f->x, true, 0);
+    dpf_network_forward(&f->net, N, f->x, true, keys);
     for (int i = 0; i < N * OUT; i++)
         sum += (double)f->d[i] * (double)dpf_network_output(&f->net)[i];
     return sum;
@@ -120,7 +122,7 @@ static void test_slope(void)
     size_t count;
     begin(&f, everything);
     loss(&f);
-    dpf_network_backward(&f.net, N, 0, f.d, DPF_CLIP_NONE, 0);
+    dpf_network_backward(&f.net, N, N, f.d, DPF_CLIP_NONE, 0);
     double *g = gradients(&f, &count), square = 0;
     for (size_t i = 0; i < count; i++)
         square += g[i] * g[i];
@@ -144,8 +146,8 @@ static void clipped_alone(struct fixture *f, int e, enum dpf_clip_rule rule, dou
 {
     size_t count;
     dpf_network_zero_gradients(&f->net);
-    dpf_network_forward(&f->net, 1, f->x + e * IN, true, (uint64_t)e);
-    dpf_network_backward(&f->net, 1, (uint64_t)e, f->d + e * OUT, DPF_CLIP_NONE, 0);
+    dpf_network_forward(&f->net, 1, f->x + e * IN, true, keys + e);
+    dpf_network_backward(&f->net, 1, 1, f->d + e * OUT, DPF_CLIP_NONE, 0);
     double *g = gradients(f, &count), whole = 0;
     for (size_t i = 0; i < count; i++)
         whole += g[i] * g[i];
@@ -184,16 +186,15 @@ static void check_clipping_on(const struct dpf_kernels *k, enum dpf_clip_rule ru
         dpf_network_zero_gradients(&f.net);
         for (int e = 0; e < N; e += step) {
             int n = N - e < step ? N - e : step;
-            dpf_network_forward(&f.net, n, f.x + e * IN, true, (uint64_t)e);
-            clipped +=
-                dpf_network_backward(&f.net, n, (uint64_t)e, f.d + e * OUT, rule, clip);
+            dpf_network_forward(&f.net, n, f.x + e * IN, true, keys + e);
+            clipped += dpf_network_backward(&f.net, n, n, f.d + e * OUT, rule, clip);
         }
         double *got = gradients(&f, &count), worst = 0, scale = 0;
         for (size_t i = 0; i < count; i++) {
             worst = fmax(worst, fabs(got[i] - want[i]));
             scale = fmax(scale, fabs(want[i]));
         }
-        CU_ASSERT(worst <= 1e-5 * scale && scale > 0);
+        CU_ASSERT(worst <= 1e-4 * scale && scale > 0); /* norms are up to 2^-14 above */
         CU_ASSERT(rule == DPF_CLIP_NONE ? clipped == 0 : clipped > 0);
         free(got);
     }
@@ -208,18 +209,19 @@ static void check_ways(const struct dpf_kernels *k)
     size_t count;
     double *kept = NULL;
     begin_on(&f, everything, k);
-    for (int way = DPF_NORM_KEPT; way <= DPF_NORM_DIRECT; way++) {
+    for (int way = DPF_WAY_KEPT; way <= DPF_WAY_AGAIN; way++) {
         for (size_t i = 0; i < f.model.count; i++)
-            f.net.layers[i].way = (enum dpf_norm_way)way;
+            if (f.net.layers[i].slots)
+                f.net.layers[i].way = (enum dpf_norm_way)way;
         dpf_network_zero_gradients(&f.net);
-        dpf_network_forward(&f.net, N, f.x, true, 0);
-        dpf_network_backward(&f.net, N, 0, f.d, DPF_CLIP_FLAT, 0.2);
+        dpf_network_forward(&f.net, N, f.x, true, keys);
+        dpf_network_backward(&f.net, N, N, f.d, DPF_CLIP_FLAT, 0.2);
         double *got = gradients(&f, &count), worst = 0, scale = 0;
         for (size_t i = 0; kept && i < count; i++) {
             worst = fmax(worst, fabs(got[i] - kept[i]));
             scale = fmax(scale, fabs(kept[i]));
         }
-        CU_ASSERT(worst <= 2e-5 * scale);
+        CU_ASSERT(worst <= 2e-6 * scale);
         if (!kept)
             kept = got;
         else
@@ -261,8 +263,8 @@ static void test_norm_ways(void)
     check_ways(dpf_kernels_cpu());
 }
 
-/* Where large terms cancel, a norm from Gram matrices in single precision is mostly
- * rounding. It must not let an example pass with more than it may have. */
+/* Where large terms cancel, a gradient in single precision is mostly rounding. It must
+ * not let an example pass with more than it may have. */
 static void test_cancelling(void)
 {
     enum { CHANNELS = 8, IN_VALUES = 8 * 8 * CHANNELS, OUT_VALUES = 6 * 6 * CHANNELS };
@@ -277,11 +279,12 @@ static void test_cancelling(void)
     for (int i = 0; i < EXAMPLES * OUT_VALUES; i++)
         d[i] = i / CHANNELS % 2 ? 1 : -1; /* by place: what is common to x cancels */
     for (size_t i = 0; i < f.model.count; i++)
-        f.net.layers[i].way = DPF_NORM_GHOST;
+        if (f.net.layers[i].slots)
+            f.net.layers[i].way = DPF_WAY_AGAIN;
     for (int e = 0; e < EXAMPLES; e++) {
         dpf_network_zero_gradients(&f.net);
-        dpf_network_forward(&f.net, 1, x + e * IN_VALUES, true, 0);
-        dpf_network_backward(&f.net, 1, 0, d + e * OUT_VALUES, DPF_CLIP_FLAT, clip);
+        dpf_network_forward(&f.net, 1, x + e * IN_VALUES, true, keys);
+        dpf_network_backward(&f.net, 1, 1, d + e * OUT_VALUES, DPF_CLIP_FLAT, clip);
         double square = 0;
         for (size_t i = 0; i < f.model.span; i++)
             square += (double)f.net.gradients[i] * (double)f.net.gradients[i];
@@ -302,14 +305,14 @@ static void test_not_finite(void)
         clipped_alone(&f, without[i], DPF_CLIP_FLAT, 0.2, want);
     f.x[1 * IN + 5] = NAN;
     dpf_network_zero_gradients(&f.net);
-    dpf_network_forward(&f.net, N, f.x, true, 0);
-    CU_ASSERT(dpf_network_backward(&f.net, N, 0, f.d, DPF_CLIP_FLAT, 0.2) >= 1);
+    dpf_network_forward(&f.net, N, f.x, true, keys);
+    CU_ASSERT(dpf_network_backward(&f.net, N, N, f.d, DPF_CLIP_FLAT, 0.2) >= 1);
     double *got = gradients(&f, &count), worst = 0, scale = 0;
     for (size_t i = 0; i < count; i++) {
         worst = fmax(worst, isfinite(got[i]) ? fabs(got[i] - want[i]) : INFINITY);
         scale = fmax(scale, fabs(want[i]));
     }
-    CU_ASSERT(worst <= 1e-5 * scale);
+    CU_ASSERT(worst <= 1e-4 * scale);
     free(got);
     free(want);
     end(&f);
@@ -354,12 +357,12 @@ static void test_packed(void)
     for (int rule = DPF_CLIP_NONE; rule <= DPF_CLIP_LAYER; rule++) {
         dpf_network_zero_gradients(&f.net);
         dpf_network_zero_gradients(&g.net);
-        dpf_network_forward(&f.net, N, bits, true, 0);
-        dpf_network_forward(&g.net, N, g.x, true, 0);
+        dpf_network_forward(&f.net, N, bits, true, keys);
+        dpf_network_forward(&g.net, N, g.x, true, keys);
         int64_t a =
-            dpf_network_backward(&f.net, N, 0, f.d, (enum dpf_clip_rule)rule, 0.5);
+            dpf_network_backward(&f.net, N, N, f.d, (enum dpf_clip_rule)rule, 0.5);
         int64_t b =
-            dpf_network_backward(&g.net, N, 0, g.d, (enum dpf_clip_rule)rule, 0.5);
+            dpf_network_backward(&g.net, N, N, g.d, (enum dpf_clip_rule)rule, 0.5);
         turn_first_layer(&f);
         double *left = gradients(&f, &count), *right = gradients(&g, &count), worst = 0;
         for (size_t i = 0; i < count; i++)
@@ -379,7 +382,7 @@ static void test_layout(void)
     struct fixture f;
     float host[N * 2 * 6 * 6], flat[N * 72];
     begin(&f, "input x 2x6x6\nr = relu x\nq = flatten r\ny = dense q out=3\noutput y\n");
-    dpf_network_forward(&f.net, N, f.x, false, 0);
+    dpf_network_forward(&f.net, N, f.x, false, NULL);
     dpf_network_read(&f.net, 0, N, host);
     CU_ASSERT(memcmp(host, f.x, sizeof host) == 0);
     dpf_network_read(&f.net, 2, N, flat);
@@ -396,7 +399,7 @@ const struct dpf_test dpf_tests[] = {
     {"flat clipping equals single examples clipped by hand", test_flat_clipping},
     {"clipping by layer equals single examples clipped by hand", test_layer_clipping},
     {"automatic clipping equals single examples scaled by hand", test_automatic_clipping},
-    {"norms kept, by Gram matrices and direct agree", test_norm_ways},
+    {"gradients kept and computed again agree", test_norm_ways},
     {"a norm that cancels does not let a gradient pass", test_cancelling},
     {"an example without a finite gradient is left out", test_not_finite},
     {"without clipping, single examples add up", test_plain_sum},

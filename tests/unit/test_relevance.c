@@ -70,7 +70,7 @@ static void begin(struct fixture *f, const char *text, const struct dpf_kernels 
     f->output = dpf_calloc((size_t)(n * f->out), sizeof *f->output);
     CU_ASSERT_FATAL(f->x != NULL && f->output != NULL);
     fill(&random, f->x, n * f->in, 1); /* as packed bits: as good as any */
-    dpf_network_forward(&f->net, n, f->x, false, 0);
+    dpf_network_forward(&f->net, n, f->x, false, NULL);
     k->get(f->output, dpf_network_output(&f->net),
            (size_t)(n * f->out) * sizeof *f->output);
     dpf_relevance_propagate(&f->relevance, n, f->output);

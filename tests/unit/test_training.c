@@ -1185,7 +1185,7 @@ static void test_mirrored(void)
         x[2][i] = x[0][i] + 3;
     }
     CU_ASSERT_FATAL(dpf_network_init(&net, &setup, &e) == DPF_OK);
-    dpf_network_forward(&net, 3, x, false, 0);
+    dpf_network_forward(&net, 3, x, false, NULL);
     dpf_network_read(&net, w.model.output, 3, y[0]);
     double size = 0;
     for (int k = 0; k < OUT; k++) {

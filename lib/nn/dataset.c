@@ -54,9 +54,11 @@ static uint64_t targets_of(const struct dpf_node *output, enum dpf_loss loss)
         return 2 * all;
     case DPF_LOSS_SQUARED:
         return all;
-    default:
-        return 1;
+    case DPF_LOSS_CROSS_ENTROPY:
+    case DPF_LOSS_LOGISTIC:
+        break;
     }
+    return 1;
 }
 
 static enum dpf_status check_y(struct dpf_dataset *d, const struct dpf_field *f,

@@ -182,7 +182,12 @@ static enum dpf_status infer(struct dpf_node *n, const struct dpf_node *nodes,
             return misfit(n, from, where, "it needs a vector of at least two", e);
         n->shape = (struct dpf_shape){.rank = 1, .dim = {from->shape.dim[0] - 1}};
         return DPF_OK;
-    default:
+    case DPF_OP_INPUT:
+    case DPF_OP_RELU:
+    case DPF_OP_SIGMOID:
+    case DPF_OP_TANH:
+    case DPF_OP_CAP:
+    case DPF_OP_DROPOUT:
         break;
     }
     n->shape = from->shape;

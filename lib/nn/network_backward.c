@@ -160,7 +160,7 @@ static void parameter_gradients(struct dpf_network *net, size_t i, int64_t n)
     } else if (node->op == DPF_OP_CONV) {
         struct dpf_conv p = dpf_nn_conv_of(node, from);
         k->conv_backward_weights(&p, n, x, dy, dw, db);
-    } else { /* transposed: the gradient is its input, the input its gradient */
+    } else if (node->op == DPF_OP_CONV_TRANSPOSE) { /* its two sides are exchanged */
         struct dpf_conv p = dpf_nn_conv_of(node, from);
         k->conv_backward_weights(&p, n, dy, x, dw, NULL);
         if (db)

@@ -187,9 +187,17 @@ static bool non_negative(const struct dpf_model *m, size_t i)
         for (int d = 0; d < node->input_count; d++)
             all = all && non_negative(m, node->inputs[d]);
         return all;
-    default:
-        return i == 0 && node->bits;
+    case DPF_OP_INPUT:
+        return node->bits;
+    case DPF_OP_DENSE:
+    case DPF_OP_CONV:
+    case DPF_OP_CONV_TRANSPOSE:
+    case DPF_OP_TANH:
+    case DPF_OP_GROUP_NORM:
+    case DPF_OP_BALL:
+        break;
     }
+    return false;
 }
 
 /* What of the sums has one sign: values and weights of the same sign, or of different
@@ -336,8 +344,19 @@ static void input_relevance(struct dpf_relevance *r, size_t i, int which, int64_
         k->clear(x, n * (channels + 1));
         k->copy_columns(n, channels, own, channels, x + 1, channels + 1);
         break;
-    default: /* value by value */
+    case DPF_OP_INPUT:
+        break;
+    case DPF_OP_RELU:
+    case DPF_OP_SIGMOID:
+    case DPF_OP_TANH:
+    case DPF_OP_CAP:
+    case DPF_OP_SOFTMAX:
+    case DPF_OP_LRN:
+    case DPF_OP_MIN_MAX:
+    case DPF_OP_GROUP_NORM:
+    case DPF_OP_DROPOUT: /* value by value */
         k->copy_columns(1, all, own, all, x, all);
+        break;
     }
 }
 

@@ -278,7 +278,7 @@ static void add_noise(struct dpf_quadratic *q, struct dpf_random *r)
         }
         dpf_gaussian_add(&q->gaussian, r, 1 / q->weight, q->b, n * outputs);
         break;
-    default:
+    case DPF_QUADRATIC_PLAIN:
         break;
     }
 }
@@ -314,9 +314,10 @@ double dpf_quadratic_noise_a(const struct dpf_quadratic *q)
         return q->laplace_a.scale * M_SQRT2 * square;
     case DPF_QUADRATIC_GAUSSIAN:
         return q->gaussian.noise_stddev * M_SQRT1_2 * square;
-    default:
-        return 0;
+    case DPF_QUADRATIC_PLAIN:
+        break;
     }
+    return 0;
 }
 
 double dpf_quadratic_noise_b(const struct dpf_quadratic *q)
@@ -327,7 +328,8 @@ double dpf_quadratic_noise_b(const struct dpf_quadratic *q)
         return q->laplace_b.scale * M_SQRT2 * q->unit;
     case DPF_QUADRATIC_GAUSSIAN:
         return q->gaussian.noise_stddev / q->weight * q->unit;
-    default:
-        return 0;
+    case DPF_QUADRATIC_PLAIN:
+        break;
     }
+    return 0;
 }

@@ -333,6 +333,8 @@ static void cpu_conv_add_slots(const struct dpf_conv *shape, int64_t n,
 void dpf_cpu_add_convolutions(struct dpf_kernels *table)
 {
     good(dnnl_engine_create(&engine, dnnl_cpu, 0));
+    /* Whatever the environment says: sums of float products, nothing shorter. */
+    good(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict));
     table->conv_forward = cpu_conv_forward;
     table->conv_backward_data = cpu_conv_backward_data;
     table->conv_backward_weights = cpu_conv_backward_weights;

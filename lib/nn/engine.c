@@ -145,6 +145,9 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
         .threads = setup->threads ? setup->threads : dpf_processors(),
         .microbatch =
             setup->microbatch ? setup->microbatch : good_microbatch(setup->model)};
+    /* No part of a clipped lot is larger, and products of more rows may be other ones. */
+    if (setup->clipping && g->microbatch > DPF_LOT_PART_MOST)
+        g->microbatch = DPF_LOT_PART_MOST;
     if (!fits_memory(g, setup)) {
         enum dpf_status status =
             dpf_fail(e, DPF_USAGE,

@@ -18,7 +18,8 @@ static const char *cleanup[CLEANUP_SLOTS];
 
 static void on_stop(int number)
 {
-    stop_signal = number;
+    if (stop_signal == 0) /* what is told and the status that is left agree */
+        stop_signal = number;
 }
 
 /* All but those that the thread's own instructions raise. */

@@ -81,8 +81,8 @@ static enum dpf_status give_alternate_stack(struct dpf_error *e)
 enum dpf_status dpf_signals_leave_stack(struct dpf_error *e)
 {
     enum dpf_status status = give_alternate_stack(e);
-    /* The C library keeps a few numbers for itself and refuses them here; it uses them
-     * for pthread_cancel() and setuid(), which nobody calls. */
+    /* The C library keeps two numbers for itself, for pthread_cancel() and setuid(), and
+     * refuses them here; nobody calls either. */
     for (int number = 1; status == DPF_OK && number <= SIGRTMAX; number++) {
         struct sigaction a;
         if (sigaction(number, NULL, &a) != 0 || a.sa_flags & SA_ONSTACK ||

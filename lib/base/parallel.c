@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/signals.h"
 
 #include "base/banned.h"
 
@@ -47,7 +48,7 @@ enum dpf_status dpf_crew_init(struct dpf_crew *c, int threads, struct dpf_error 
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->done, NULL);
     for (; c->threads < threads; c->threads++)
-        if (pthread_create(&c->ids[c->threads], NULL, serve, c) != 0) {
+        if (dpf_thread_start(&c->ids[c->threads], serve, c) != 0) {
             dpf_crew_release(c);
             return dpf_fail(e, DPF_SYSTEM, "cannot start %d threads", threads);
         }

@@ -130,7 +130,7 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
         if (status != DPF_OK)
             return status;
     }
-    if (i > 0 && pthread_create(&w->thread, NULL, serve, w) != 0)
+    if (i > 0 && dpf_thread_start(&w->thread, serve, w) != 0)
         return dpf_fail(e, DPF_SYSTEM, "cannot start thread %d of %d", i + 1, g->threads);
     w->started = i > 0;
     return DPF_OK;
@@ -163,6 +163,8 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
     g->workers = dpf_calloc((size_t)g->threads, sizeof *g->workers);
     g->parameters = g->kernels->alloc((g->model->span + 1) * sizeof *g->parameters);
     enum dpf_status status = g->workers && g->parameters ? DPF_OK : dpf_fail_memory(e);
+    if (status == DPF_OK) /* for this thread, which is the first worker */
+        status = dpf_signals_leave_stack(e);
     if (status == DPF_OK)
         g->kernels->clear(g->parameters, (int64_t)g->model->span);
     for (int i = 0; status == DPF_OK && i < g->threads; i++)

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/digest.h"
+
 #include "base/banned.h"
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 88 };
@@ -126,4 +128,89 @@ void dpf_options_completion(const struct dpf_option *table, struct dpf_text *out
             dpf_text_addf(out, "%s%s", c == o->choices ? "" : " ", *c);
         dpf_text_add(out, "\n");
     }
+}
+
+/* Quoted, so that no value can look like another option's line. */
+static void add_word(const char *word, struct dpf_text *out)
+{
+    if (word)
+        dpf_text_add_json(out, word, strlen(word));
+    else
+        dpf_text_add(out, "none");
+}
+
+static enum dpf_status add_content(const char *path, struct dpf_text *out,
+                                   struct dpf_error *e)
+{
+    char hex[DPF_FINGERPRINT_HEX + 1];
+    enum dpf_status status = path ? dpf_fingerprint_file(path, hex, e) : DPF_OK;
+    if (status == DPF_OK)
+        dpf_text_add(out, path ? hex : "none");
+    return status;
+}
+
+static enum dpf_status add_value(const struct dpf_option *o, struct dpf_text *out,
+                                 struct dpf_error *e)
+{
+    const char *word = NULL;
+    if (o->kind == DPF_KIND_STRING || o->kind == DPF_KIND_CHOICE ||
+        o->kind == DPF_KIND_FILE || o->kind == DPF_KIND_OUTFILE ||
+        o->kind == DPF_KIND_ENDPOINT)
+        word = *(const char *const *)o->target;
+    switch (o->kind) {
+    case DPF_KIND_FLAG:
+        dpf_text_add(out, *(const bool *)o->target ? "yes" : "no");
+        return DPF_OK;
+    case DPF_KIND_INT:
+        dpf_text_addf(out, "%lld", (long long)*(const int64_t *)o->target);
+        return DPF_OK;
+    case DPF_KIND_REAL:
+        dpf_text_addf(out, "%.17g", *(const double *)o->target);
+        return DPF_OK;
+    case DPF_KIND_RANGE: {
+        const struct dpf_range *r = o->target;
+        if (r->given)
+            dpf_text_addf(out, "%.17g:%.17g", r->lo, r->hi);
+        else
+            dpf_text_add(out, "none");
+        return DPF_OK;
+    }
+    case DPF_KIND_STRING:
+    case DPF_KIND_CHOICE:
+    case DPF_KIND_OUTFILE:
+        add_word(word, out);
+        return DPF_OK;
+    case DPF_KIND_FILE:
+        return add_content(word, out, e);
+    case DPF_KIND_ENDPOINT:
+        dpf_text_add(out, word ? "stream" : "none");
+        return DPF_OK;
+    case DPF_KIND_LIST: {
+        const struct dpf_list *list = o->target;
+        dpf_text_addf(out, "%zu", list->count);
+        for (size_t i = 0; i < list->count; i++) {
+            dpf_text_add(out, " ");
+            add_word(list->items[i], out);
+        }
+        return DPF_OK;
+    }
+    case DPF_KIND_END:
+        break;
+    }
+    return dpf_fail(e, DPF_USAGE, "option '--%s' has no value", o->name);
+}
+
+enum dpf_status dpf_options_identity(const struct dpf_option *table, struct dpf_text *out,
+                                     struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    for (const struct dpf_option *o = table; status == DPF_OK && o->kind != DPF_KIND_END;
+         o++) {
+        if (o->may_change)
+            continue;
+        dpf_text_addf(out, "--%s ", o->name);
+        status = add_value(o, out, e);
+        dpf_text_add(out, "\n");
+    }
+    return status;
 }

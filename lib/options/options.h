@@ -53,6 +53,10 @@ struct dpf_option {
     double lo, hi;              /* inclusive, when lo < hi */
     char letter;                /* short form, or 0 */
     unsigned flags;
+    /* Why work that was put aside may go on with another value; NULL: it may not, and the
+     * value belongs to what identifies the work (dpf_options_identity). Being immaterial
+     * is no reason yet: each option that may change says so for itself. */
+    const char *may_change;
 };
 
 #define DPF_OPT_FLAG(n, t, h)                                                            \
@@ -97,6 +101,17 @@ struct dpf_option {
         .name = n, .kind = DPF_KIND_INT, .target = t, .arg = a, .lo = l, .hi = u,        \
         .help = h, .flags = DPF_OPTION_IMMATERIAL                                        \
     }
+/* The same for options that may change while work is put aside, and why. */
+#define DPF_OPT_INT_MAY_CHANGE(n, t, a, l, u, h, w)                                      \
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_INT, .target = t, .arg = a, .lo = l, .hi = u,        \
+        .help = h, .flags = DPF_OPTION_IMMATERIAL, .may_change = w                       \
+    }
+#define DPF_OPT_OUTFILE_MAY_CHANGE(n, t, a, h, w)                                        \
+    {                                                                                    \
+        .name = n, .kind = DPF_KIND_OUTFILE, .target = t, .arg = a, .help = h,           \
+        .flags = DPF_OPTION_IMMATERIAL, .may_change = w                                  \
+    }
 #define DPF_OPT_ENDPOINT(n, t, a, h, f)                                                  \
     {                                                                                    \
         .name = n, .kind = DPF_KIND_ENDPOINT, .target = t, .arg = a, .help = h,          \
@@ -132,6 +147,14 @@ enum dpf_status dpf_options_parse(const struct dpf_option *const *tables, int ar
                                   struct dpf_error *e);
 void dpf_parsed_release(struct dpf_parsed *parsed);
 bool dpf_option_given(const struct dpf_parsed *parsed, const char *name);
+
+/* A line "--name value" for each option of the table that may not change while work is
+ * put aside. The value is the one in effect, given or by default, and the same however it
+ * was written: numbers with all their digits, words quoted, a file as the digest of its
+ * content. A stream that was read is only said to be there: whoever read it knows its
+ * content. Fails if a file cannot be read. */
+enum dpf_status dpf_options_identity(const struct dpf_option *table, struct dpf_text *out,
+                                     struct dpf_error *e);
 
 /* The option lines of --help for one table. */
 void dpf_options_help(const struct dpf_option *table, struct dpf_text *out);

@@ -71,7 +71,7 @@ void dpf_watch_pause(void)
 {
     static bool installed;
     if (!installed) {
-        struct sigaction a = {.sa_handler = on_child};
+        struct sigaction a = {.sa_handler = on_child, .sa_flags = SA_ONSTACK};
         sigemptyset(&a.sa_mask);
         sigaction(SIGCHLD, &a, NULL);
         installed = true;

@@ -296,27 +296,33 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
     return status;
 }
 
-/* What shapes the result besides network, data and start, however it was written:
- * options, the noise that was worked out from them, and the ledger that it was worked out
- * for. */
-static char *settings_text(const struct dpf_training_job *j, const struct dpf_stage *s)
+/* What shapes the result besides network, data and start: every option that may not
+ * change, by the table, the noise that was worked out from them, and the ledger that it
+ * was worked out for. With noise, also what one record can do to a sum:
+ * another way of adding up, with another proof, goes on from nothing. */
+static enum dpf_status describe_settings(const struct dpf_training_job *j,
+                                         const struct dpf_stage *s, struct dpf_text *out,
+                                         struct dpf_error *e)
 {
     const struct dpf_noise_plan *noise = &j->training.plan.noise;
     char ledger[DPF_FINGERPRINT_HEX + 1];
     struct dpf_fingerprint f;
-    dpf_fingerprint_init(&f);
-    dpf_fingerprint_add(&f, s->out.events.bytes.data, s->out.events.bytes.size);
-    dpf_fingerprint_hex(&f, ledger);
-    return dpf_format("%s %s %s %s %s %s %s %s %.17g %.17g %.17g %.17g %.17g %.17g %.17g "
-                      "%lld %lld %lld %lld %lld %.17g %.17g %.17g %.17g %lld %lld %s",
-                      j->x, j->y, j->loss, j->optimiser_kind, j->init, j->schedule,
-                      j->sampling, j->clip, j->rate, j->momentum, j->final_rate, j->l1,
-                      j->l2, j->clip_l2, j->validation, (long long)j->epochs,
-                      (long long)j->lot, (long long)j->patience, (long long)j->seed,
-                      (long long)j->schedule_epochs, noise->multiplier,
-                      noise->final_multiplier, noise->final_clip_l2, j->delta,
-                      (long long)noise->population, (long long)noise->max_steps,
-                      noise->multiplier > 0 ? ledger : "-");
+    enum dpf_status status = dpf_options_identity(s->info->options, out, e);
+    if (status != DPF_OK)
+        return status;
+    if (noise->multiplier > 0) {
+        dpf_fingerprint_init(&f);
+        dpf_fingerprint_add(&f, s->out.events.bytes.data, s->out.events.bytes.size);
+        dpf_fingerprint_hex(&f, ledger);
+        dpf_text_addf(out, "margin %.17g\n", dpf_lot_sum_margin(j->engine.model->span));
+        dpf_text_addf(out,
+                      "noise %.17g to %.17g, clipped to %.17g, population %lld, "
+                      "at most %lld steps\n",
+                      noise->multiplier, noise->final_multiplier, noise->final_clip_l2,
+                      (long long)noise->population, (long long)noise->max_steps);
+        dpf_text_addf(out, "ledger %s\n", ledger);
+    }
+    return out->failed ? dpf_fail_memory(e) : DPF_OK;
 }
 
 /* The events of all steps, and what the ledger comes to with them. */
@@ -361,19 +367,21 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
         return status;
     if (s->in.is_private && j->seed >= 0) /* an experiment: its target is not refused */
         dpf_stage_add_seed_event(s);
-    char *settings = settings_text(j, s);
+    struct dpf_text settings = {0};
+    status = describe_settings(j, s, &settings, e);
     struct dpf_training_run run = {.training = &j->training,
                                    .checkpoint = j->checkpoint,
                                    .checkpoint_seconds = j->checkpoint_seconds,
-                                   .settings = settings,
+                                   .settings = dpf_text_get(&settings),
                                    .given_start = j->model || j->weights,
                                    .delta = s->in.is_private ? j->delta : 0};
-    status = settings ? dpf_training_run(s, &run, e) : dpf_fail_memory(e);
+    if (status == DPF_OK)
+        status = dpf_training_run(s, &run, e);
     if (status == DPF_OK)
         dpf_training_result(&j->training, j->start.parameters);
     if (status == DPF_OK && run.delta > 0)
         status = state_cost(j, s, e);
-    free(settings);
+    dpf_text_release(&settings);
     return status;
 }
 

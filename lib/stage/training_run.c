@@ -1,5 +1,6 @@
 #include "stage/training_run.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@
 /* What a checkpoint belongs to, so that it is never continued by something else. */
 struct identity {
     char network[DPF_FINGERPRINT_HEX + 1], data[DPF_FINGERPRINT_HEX + 1],
-        options[DPF_FINGERPRINT_HEX + 1], start[DPF_FINGERPRINT_HEX + 1];
+        start[DPF_FINGERPRINT_HEX + 1];
+    const char *settings;         /* in words, so that a refusal can name what differs */
     uint64_t threads, microbatch; /* another number gives other rounding */
 };
 
@@ -40,9 +42,7 @@ static void identify(const struct dpf_training_run *run, const float *parameters
     dpf_fingerprint_init(&f);
     dpf_dataset_fingerprint(t->data, &f);
     dpf_fingerprint_hex(&f, id->data);
-    dpf_fingerprint_init(&f);
-    dpf_fingerprint_add_string(&f, run->settings);
-    dpf_fingerprint_hex(&f, id->options);
+    id->settings = run->settings;
     dpf_fingerprint_init(&f);
     if (run->given_start)
         dpf_fingerprint_add(&f, parameters, t->engine->model->span * sizeof *parameters);
@@ -61,8 +61,8 @@ static void encode_identity(struct dpf_encoder *enc, const struct identity *id)
     dpf_encode_string(enc, id->data);
     dpf_encode_key(enc, "start");
     dpf_encode_string(enc, id->start);
-    dpf_encode_key(enc, "options");
-    dpf_encode_string(enc, id->options);
+    dpf_encode_key(enc, "settings");
+    dpf_encode_string(enc, id->settings);
     dpf_encode_key(enc, "threads");
     dpf_encode_uint(enc, id->threads);
     dpf_encode_key(enc, "microbatch");
@@ -82,6 +82,32 @@ struct checkpoint {
     float *parameters;
 };
 
+/* The first option that a checkpoint has another value of, as " ('--rate' was 0.1)"; or
+ * nothing, if it is no option that differs. */
+static void name_difference(const char *own, const msgpack_object *theirs, char *out,
+                            size_t size)
+{
+    out[0] = '\0';
+    if (!theirs || theirs->type != MSGPACK_OBJECT_STR)
+        return;
+    const char *text = theirs->via.str.ptr, *end = text + theirs->via.str.size;
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t line = (size_t)((stop ? stop : end) - text), own_line = strcspn(own, "\n");
+        const char *space = memchr(text, ' ', line);
+        if (line != own_line || memcmp(text, own, line) != 0) {
+            if (space && line > 2 && memcmp(text, "--", 2) == 0)
+                snprintf(out, size, " ('%.*s' was %.*s)", (int)(space - text), text,
+                         (int)(text + line - space - 1), space + 1);
+            for (; *out; out++) /* a file may hold anything; a terminal obeys */
+                *out = iscntrl((unsigned char)*out) ? '?' : *out;
+            return;
+        }
+        text += line + 1;
+        own += own_line + (own[own_line] == '\n');
+    }
+}
+
 static enum dpf_status check_identity(const struct checkpoint *c,
                                       const msgpack_object *frame, struct dpf_error *e)
 {
@@ -91,21 +117,27 @@ static enum dpf_status check_identity(const struct checkpoint *c,
     } parts[] = {{"network", c->id.network, "another architecture"},
                  {"data", c->id.data, "other data"},
                  {"start", c->id.start, "a training that started from other weights"},
-                 {"options", c->id.options, "a training with other options"}};
+                 {"settings", c->id.settings, "a training with other options"}};
+    char difference[160] = "";
     if (!id || id->type != MSGPACK_OBJECT_MAP)
         return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no checkpoint of a training",
                         c->path);
+    name_difference(c->id.settings, dpf_object_get(id, "settings"), difference,
+                    sizeof difference);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!dpf_object_is_string(dpf_object_get(id, parts[i].key), parts[i].own))
             return dpf_fail(e, DPF_USAGE,
-                            "checkpoint '%s' is of %s: give another file, or remove it",
-                            c->path, parts[i].what);
+                            "checkpoint '%s' is of %s%s: give another file, or remove it",
+                            c->path, parts[i].what,
+                            parts[i].own == c->id.settings ? difference : "");
+    /* clipped gradients are added up as integers, the same for any number of threads */
+    bool plain = c->training->plan.rule == DPF_CLIP_NONE;
     uint64_t threads = 0, microbatch = 0;
     const msgpack_object *was = dpf_object_get(id, "threads");
     const msgpack_object *piece = dpf_object_get(id, "microbatch");
     if (was && piece && dpf_object_uint(was, &threads) &&
         dpf_object_uint(piece, &microbatch) &&
-        (threads != c->id.threads || microbatch != c->id.microbatch))
+        ((threads != c->id.threads && plain) || microbatch != c->id.microbatch))
         dpf_notice(
             "'%s' was made with %llu threads and microbatches of %llu: rounding, and "
             "so the last bits, will differ from a run that was not interrupted",

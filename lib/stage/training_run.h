@@ -10,7 +10,7 @@ struct dpf_training_run {
     struct dpf_training *training; /* borrowed */
     const char *checkpoint;        /* file, or NULL */
     double checkpoint_seconds;     /* between two of them, besides the end of an epoch */
-    const char *settings;          /* all that shapes the result, as one text */
+    const char *settings;          /* all that shapes the result: "NAME VALUE" lines */
     bool given_start;              /* the first weights were given, not drawn */
     double delta; /* noise: what epsilons are told and stated for; 0: no noise */
 };

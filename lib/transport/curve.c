@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/text.h"
 
 #include "base/banned.h"
@@ -173,7 +174,7 @@ enum dpf_status dpf_curve_guard_start(void *zmq_context,
     g->count = count;
     g->socket = zmq_socket(zmq_context, ZMQ_REP);
     if (!g->socket || zmq_bind(g->socket, "inproc://zeromq.zap.01") != 0 ||
-        pthread_create(&g->thread, NULL, guard_main, g) != 0) {
+        dpf_thread_start(&g->thread, guard_main, g) != 0) {
         enum dpf_status status = dpf_fail(e, DPF_SYSTEM, "cannot start the key check: %s",
                                           zmq_strerror(errno));
         if (g->socket)

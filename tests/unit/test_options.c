@@ -250,6 +250,51 @@ static void test_roff(void)
     dpf_text_release(&t);
 }
 
+/* Values in effect, one line an option, but for those that may change. */
+static void test_identity(void)
+{
+    static const struct dpf_option free_table[] = {
+        DPF_OPT_INT_MAY_CHANGE("count", &number, "N", 1, 10, "how many", "a count"),
+        DPF_OPT_OUTFILE_MAY_CHANGE("picture", &out, "FILE", "a picture", "a copy"),
+        DPF_OPT_END,
+    };
+    struct dpf_parsed p;
+    struct dpf_error e = {0};
+    struct dpf_text text = {0}, same = {0};
+    CU_ASSERT_FATAL(parse(WORDS("--with", "d"), &p, &e) == DPF_OK);
+    CU_ASSERT(dpf_options_identity(table, &text, &e) == DPF_OK);
+    CU_ASSERT_STRING_EQUAL(dpf_text_get(&text), "--verbose no\n--count 0\n--plain 0\n"
+                                                "--share 0\n--bounds none\n--name none\n"
+                                                "--colour none\n--columns none\n");
+    dpf_parsed_release(&p);
+    dpf_text_release(&text);
+    folder_begin();
+    CU_ASSERT(dpf_write_file(in_folder("a"), "x", 1, &e) == DPF_OK);
+    CU_ASSERT(dpf_write_file(in_folder("b"), "x", 1, &e) == DPF_OK);
+    CU_ASSERT_FATAL(parse(WORDS("--columns", in_folder("a"), "--share", "0.5", "--name",
+                                "x\n--share 1", "--label", "l"),
+                          &p, &e) == DPF_OK);
+    CU_ASSERT(dpf_options_identity(table, &text, &e) == DPF_OK);
+    CU_ASSERT(strstr(dpf_text_get(&text), "--name \"x\\n--share 1\"\n") != NULL);
+    CU_ASSERT(dpf_options_identity(more, &text, &e) == DPF_OK);
+    CU_ASSERT(strstr(dpf_text_get(&text), "--with none\n--label 1 \"l\"\n") != NULL);
+    dpf_parsed_release(&p);
+    CU_ASSERT_FATAL(parse(WORDS("--columns", in_folder("b"), "--share", "5e-1", "--name",
+                                "x\n--share 1", "--label", "l"),
+                          &p, &e) == DPF_OK);
+    CU_ASSERT(dpf_options_identity(table, &same, &e) == DPF_OK);
+    CU_ASSERT(dpf_options_identity(more, &same, &e) == DPF_OK);
+    CU_ASSERT_STRING_EQUAL(dpf_text_get(&text), dpf_text_get(&same));
+    unlink(in_folder("b"));
+    CU_ASSERT(dpf_options_identity(table, &same, &e) == DPF_SYSTEM);
+    dpf_parsed_release(&p);
+    dpf_text_release(&text);
+    dpf_text_release(&same);
+    CU_ASSERT(dpf_options_identity(free_table, &text, &e) == DPF_OK && text.size == 0);
+    dpf_text_release(&text);
+    folder_end();
+}
+
 const char dpf_suite[] = "options";
 
 const struct dpf_test dpf_tests[] = {
@@ -261,5 +306,6 @@ const struct dpf_test dpf_tests[] = {
     {"nearest names", test_nearest},
     {"help, man page and completion know each option", test_described},
     {"roff is escaped", test_roff},
+    {"an identity is made of values in effect, files by content", test_identity},
     {0},
 };

@@ -203,8 +203,10 @@ static const struct dpf_stage_info info = {
         "patches-cifar.\n\n"
         "The same --insecure-seed, --threads and --microbatch give the same bits, also "
         "when a\n"
-        "run was killed and goes on from its --checkpoint. With --clip-l2 any --threads do.\n"
-        "Loss and accuracy that are shown while training depend on the records: they are\n"
+        "run was killed and goes on from its --checkpoint. With --clip-l2 any --threads "
+        "do.\n"
+        "Loss and accuracy that are shown while training depend on the records: they "
+        "are\n"
         "for their owner's eyes.",
     .kind = DPF_FILTER,
     .options = options,

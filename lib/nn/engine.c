@@ -84,8 +84,8 @@ static bool fits_memory(const struct dpf_engine *g, const struct dpf_engine_setu
     double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     /* relevance: gradients of all nodes, and buffers as large as the largest of them */
     values *= setup->relevance ? 3 : 1;
-    /* clipping: sums as integers, and the weights of a probe, for each thread */
-    double copies = !setup->training ? 1 : (setup->clipping ? 4 : 1) * threads + 3;
+    /* clipping: sums as integers, and the weights of a probe */
+    double copies = !setup->training ? 1 : threads + (setup->clipping ? 6 : 3);
     return copies * span + threads * values < 0.9 * have;
 }
 
@@ -125,8 +125,8 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
         return dpf_fail_memory(e);
     memset(w->x, 0, (size_t)g->microbatch * row); /* rows that fill up may stay unused */
     if (setup->training && setup->clipping) {
-        w->sums = dpf_calloc(m->span + 1, sizeof *w->sums);
-        status = w->sums ? dpf_row_probe_init(&w->probe, &w->net, e) : dpf_fail_memory(e);
+        status =
+            dpf_row_probe_init(&w->probe, &w->net, i ? &g->workers[0].probe : NULL, e);
         if (status != DPF_OK)
             return status;
     }
@@ -158,11 +158,16 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
         return status;
     }
     pthread_mutex_init(&g->lock, NULL);
+    for (int i = 0; i < DPF_ENGINE_LOCKS; i++)
+        pthread_mutex_init(&g->sum_locks[i], NULL);
     pthread_cond_init(&g->work, NULL);
     pthread_cond_init(&g->done, NULL);
     g->workers = dpf_calloc((size_t)g->threads, sizeof *g->workers);
     g->parameters = g->kernels->alloc((g->model->span + 1) * sizeof *g->parameters);
-    enum dpf_status status = g->workers && g->parameters ? DPF_OK : dpf_fail_memory(e);
+    bool sums = setup->training && setup->clipping;
+    g->sums = sums ? dpf_calloc(g->model->span + 1, sizeof *g->sums) : NULL;
+    enum dpf_status status =
+        g->workers && g->parameters && (g->sums || !sums) ? DPF_OK : dpf_fail_memory(e);
     if (status == DPF_OK) /* for this thread, which is the first worker */
         status = dpf_signals_leave_stack(e);
     if (status == DPF_OK)
@@ -190,7 +195,6 @@ void dpf_engine_release(struct dpf_engine *g)
         dpf_row_probe_release(&w->probe);
         if (w->net.kernels)
             dpf_network_release(&w->net);
-        free(w->sums);
         free(w->x);
         free(w->rows);
         free(w->keys);
@@ -201,11 +205,14 @@ void dpf_engine_release(struct dpf_engine *g)
     g->kernels->end_thread();
     free(g->workers);
     free(g->keys);
+    free(g->sums);
     free(g->part_results);
     dpf_lot_parts_release(&g->parts);
     pthread_cond_destroy(&g->work);
     pthread_cond_destroy(&g->done);
     pthread_mutex_destroy(&g->lock);
+    for (int i = 0; i < DPF_ENGINE_LOCKS; i++)
+        pthread_mutex_destroy(&g->sum_locks[i]);
     *g = (struct dpf_engine){0};
 }
 
@@ -344,23 +351,40 @@ static void add_terms(struct dpf_worker *w, const struct dpf_lot *lot,
     w->clipped += dpf_network_backward(&w->net, n, rows, w->d, lot->rule, lot->clip_l2);
 }
 
-/* The float sums of a part, on the grid, to the worker's integers. */
-static void add_to_integers(struct dpf_worker *w)
+/* One share of the float sums of a part, by way of the host if need be. */
+static void add_share(struct dpf_worker *w, size_t from, size_t to)
 {
-    const struct dpf_engine *g = w->engine;
+    struct dpf_engine *g = w->engine;
     enum { CHUNK = 4096 };
     float host[CHUNK];
-    size_t span = g->model->span;
     if (g->kernels->host_memory) {
-        dpf_lot_sum_add(g->sum_step, w->net.gradients, w->sums, span);
+        dpf_lot_sum_add(g->sum_step, w->net.gradients + from, g->sums + from, to - from);
         return;
     }
-    for (size_t from = 0; from < span; from += CHUNK) {
-        size_t count = span - from < CHUNK ? span - from : CHUNK;
+    for (; from < to; from += CHUNK) {
+        size_t count = to - from < CHUNK ? to - from : CHUNK;
         g->kernels->get(host, w->net.gradients + from, count * sizeof *host);
-        dpf_lot_sum_add(g->sum_step, host, w->sums + from, count);
+        dpf_lot_sum_add(g->sum_step, host, g->sums + from, count);
     }
-    dpf_network_zero_gradients(&w->net);
+}
+
+/* The float sums of a part, on the grid, to the integers of all. Workers start with
+ * different shares, so that they seldom wait for each other; integers do not mind. */
+static void add_to_integers(struct dpf_worker *w)
+{
+    struct dpf_engine *g = w->engine;
+    size_t span = g->model->span, share = span / DPF_ENGINE_LOCKS + 1;
+    for (size_t i = 0; i < DPF_ENGINE_LOCKS; i++) {
+        size_t own = (i + (size_t)w->number) % DPF_ENGINE_LOCKS, from = own * share;
+        size_t to = from + share < span ? from + share : span;
+        if (from >= to)
+            continue;
+        pthread_mutex_lock(&g->sum_locks[own]);
+        add_share(w, from, to);
+        pthread_mutex_unlock(&g->sum_locks[own]);
+    }
+    if (!g->kernels->host_memory)
+        dpf_network_zero_gradients(&w->net);
 }
 
 /* One part of a lot, in equal pieces as far as it goes. */
@@ -428,7 +452,7 @@ static enum dpf_status clipped_gradients(struct dpf_engine *g, const struct dpf_
         return dpf_fail(e, DPF_USAGE, "a clip norm lies between %g and %g, not '%g'",
                         DPF_LOT_LEAST_CLIP, DPF_LOT_MOST_CLIP, lot->clip_l2);
     if (lot->count > DPF_LOT_MOST || (g->sum_step != 0 && g->sum_step != step) ||
-        !g->workers[0].sums)
+        !g->sums)
         return dpf_fail(e, DPF_USAGE, "gradients cannot be clipped in a lot of %lld",
                         (long long)lot->count);
     g->sum_step = step;
@@ -476,10 +500,7 @@ enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot 
 
 double dpf_engine_sums(const struct dpf_engine *g, int64_t *sums)
 {
-    memset(sums, 0, g->model->span * sizeof *sums);
-    for (int i = 0; i < g->threads; i++)
-        for (size_t j = 0; j < g->model->span; j++)
-            sums[j] += g->workers[i].sums[j];
+    memcpy(sums, g->sums, g->model->span * sizeof *sums);
     return g->sum_step;
 }
 

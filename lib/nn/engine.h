@@ -31,7 +31,6 @@ struct dpf_worker {
     uint32_t *rows;    /* and which examples they are */
     uint64_t *keys;    /* and their keys */
     float *output, *d; /* its outputs and their gradients, channels last */
-    int64_t *sums;     /* clipped gradients of the parts that it has added up */
     struct dpf_row_probe probe;
     double loss;
     int64_t correct, clipped;
@@ -40,6 +39,8 @@ struct dpf_worker {
 };
 
 typedef void dpf_worker_job(struct dpf_worker *w, void *context);
+
+enum { DPF_ENGINE_LOCKS = 8 };
 
 struct dpf_engine {
     const struct dpf_model *model;
@@ -50,11 +51,13 @@ struct dpf_engine {
     struct dpf_worker *workers;
     uint64_t *keys; /* of a lot that brought none */
     size_t keys_capacity;
-    struct dpf_lot_parts parts; /* of the lot in hand */
+    int64_t *sums; /* [model->span]: clipped gradients, for all workers */
+    pthread_mutex_t sum_locks[DPF_ENGINE_LOCKS]; /* each of a share of the sums */
+    struct dpf_lot_parts parts;                  /* of the lot in hand */
     struct dpf_lot_result *part_results;
     size_t part_results_capacity;
     atomic_size_t next_part; /* that nobody has taken yet */
-    double sum_step;         /* of the workers' sums; 0: they hold nothing */
+    double sum_step;         /* of the sums; 0: they hold nothing */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     dpf_worker_job *job;

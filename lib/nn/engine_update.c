@@ -30,20 +30,15 @@ static struct dpf_random *noise_stream(struct dpf_worker *w,
     return seeded;
 }
 
-/* The workers' integers, added up and cleared, into `out`; with noise, if there is to be
- * some, on its own grid. */
+/* The integers into `out`, and cleared; with noise, if there is to be some, on its own
+ * grid. */
 static void add_integers(struct dpf_worker *w, const struct dpf_lot_noise *n, size_t from,
                          size_t count, float *out)
 {
     const struct dpf_engine *g = w->engine;
     double step = g->sum_step;
-    int64_t sums[BLOCK] = {0};
+    int64_t *sums = g->sums + from;
     struct dpf_random seeded;
-    for (int i = 0; i < g->threads; i++)
-        for (size_t j = 0; j < count; j++) {
-            sums[j] += g->workers[i].sums[from + j];
-            g->workers[i].sums[from + j] = 0;
-        }
     if (n) {
         step = n->mechanism->step;
         int shift = ilogb(step) - ilogb(g->sum_step); /* at least 0, see dpf_lot_noise */
@@ -51,8 +46,10 @@ static void add_integers(struct dpf_worker *w, const struct dpf_lot_noise *n, si
             sums[j] = dpf_grid_coarsen(sums[j], shift);
         dpf_gaussian_add(n->mechanism, noise_stream(w, n, from, &seeded), 1, sums, count);
     }
-    for (size_t j = 0; j < count; j++)
+    for (size_t j = 0; j < count; j++) {
         out[j] = (float)((double)sums[j] * step);
+        sums[j] = 0;
+    }
 }
 
 /* 0 times what is not finite is not 0. A loop that becomes vector code. */
@@ -144,7 +141,7 @@ enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
     /* Noise goes on clipped sums: without any, a lot may have been empty. */
     if (noise && g->sum_step == 0)
         g->sum_step = noise->mechanism->step;
-    if (noise && (!g->workers[0].sums || !(noise->mechanism->step >= g->sum_step)))
+    if (noise && (!g->sums || !(noise->mechanism->step >= g->sum_step)))
         return dpf_fail(e, DPF_PRIVACY, "noise needs clipped gradients on a finer grid");
     dpf_optimiser_begin(o);
     enum dpf_status status = g->kernels->host_memory

@@ -65,7 +65,7 @@ static size_t example_floats(const struct dpf_network *net)
 }
 
 enum dpf_status dpf_row_probe_init(struct dpf_row_probe *p, struct dpf_network *net,
-                                   struct dpf_error *e)
+                                   const struct dpf_row_probe *other, struct dpf_error *e)
 {
     const struct dpf_model *m = net->model;
     size_t capacity = (size_t)net->capacity, largest = 0;
@@ -78,14 +78,16 @@ enum dpf_status dpf_row_probe_init(struct dpf_row_probe *p, struct dpf_network *
     p->trials = (int)(ENOUGH_VALUES / (p->example + 1)) + 1;
     p->trials = p->trials < MOST_TRIALS ? p->trials : MOST_TRIALS;
     p->state = dpf_calloc(capacity + 1, 1);
-    p->parameters = net->kernels->alloc((m->span + 1) * sizeof *p->parameters);
+    p->borrowed = other != NULL;
+    p->parameters = other ? other->parameters
+                          : net->kernels->alloc((m->span + 1) * sizeof *p->parameters);
     p->x = dpf_calloc(capacity + 1, row_bytes(net));
     p->d = dpf_calloc(capacity * out + 1, sizeof *p->d);
     p->keys = dpf_calloc(capacity + 1, sizeof *p->keys);
     p->rows = dpf_calloc(capacity * largest + 1, sizeof *p->rows);
     p->reference = dpf_calloc((size_t)p->trials * p->example + 1, sizeof *p->reference);
     if (p->state && p->parameters && p->x && p->d && p->keys && p->rows && p->reference &&
-        fill_parameters(p))
+        (other || fill_parameters(p)))
         return DPF_OK;
     dpf_row_probe_release(p);
     return dpf_fail_memory(e);
@@ -95,7 +97,8 @@ void dpf_row_probe_release(struct dpf_row_probe *p)
 {
     if (!p->net)
         return;
-    p->net->kernels->release(p->parameters);
+    if (!p->borrowed)
+        p->net->kernels->release(p->parameters);
     free(p->state);
     free(p->x);
     free(p->d);

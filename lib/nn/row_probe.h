@@ -28,6 +28,7 @@ struct dpf_row_probe {
     struct dpf_network *net; /* borrowed: its values are overwritten */
     unsigned char *state;    /* [capacity + 1]: of each size */
     float *parameters;       /* random, on the backend */
+    bool borrowed;           /* they are another probe's */
     void *x;                 /* a microbatch's inputs */
     float *d;                /* its outputs' gradients */
     uint64_t *keys;
@@ -39,7 +40,10 @@ struct dpf_row_probe {
     bool has_reference;
 };
 
+/* `other`, if not NULL: one of a network of the same model, which lives longer and shares
+ * its random parameters. */
 enum dpf_status dpf_row_probe_init(struct dpf_row_probe *p, struct dpf_network *net,
+                                   const struct dpf_row_probe *other,
                                    struct dpf_error *e);
 void dpf_row_probe_release(struct dpf_row_probe *p);
 /* How many rows to compute for n examples, 1 <= n <= capacity: at least n; or 1, which

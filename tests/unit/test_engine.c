@@ -491,7 +491,7 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
         CU_ASSERT(worst <= 1e-6);
         for (int t = 0; t < threads; t++)
             for (size_t i = 0; i < span; i++)
-                left += e.workers[t].net.gradients[i] != 0 || e.workers[t].sums[i] != 0;
+                left += e.workers[t].net.gradients[i] != 0 || e.sums[i] != 0;
         CU_ASSERT(left == 0);
         memcpy(g.parameters, after, span * sizeof *after);
         free(sum);

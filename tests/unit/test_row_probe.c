@@ -29,7 +29,7 @@ static void begin(struct rig *g, const char *text, const struct dpf_kernels *k,
                                       .training = true,
                                       .clipping = true};
     CU_ASSERT_FATAL(g->parameters && dpf_network_init(&g->net, &setup, NULL) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_row_probe_init(&g->probe, &g->net, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_row_probe_init(&g->probe, &g->net, NULL, NULL) == DPF_OK);
 }
 
 static void end(struct rig *g)

@@ -120,14 +120,19 @@ $(BUILD)/gen/stages.inc: stages/stages.list
 $(BUILD)/obj/lib/pipeline/stages.o: $(BUILD)/gen/stages.inc
 $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
 
-# Kernels may reorder sums and fuse products; NaN and infinity stay what they are.
+# Kernels may reorder sums and fuse products; NaN and infinity stay what they are. No sum may
+# be cut by where a row lies in memory, so that every row is summed in the same order.
+NO_PEELING := $(shell $(CC) -Werror --param vect-max-peeling-for-alignment=0 -x c -c /dev/null \
+    -o /dev/null 2>/dev/null && echo --param vect-max-peeling-for-alignment=0)
 $(BUILD)/obj/lib/kernels/cpu/%.o: ALL_CFLAGS += -ffp-contract=fast -fno-math-errno \
-    -fno-trapping-math -fno-signed-zeros -fassociative-math
+    -fno-trapping-math -fno-signed-zeros -fassociative-math $(NO_PEELING)
 $(BUILD)/obj/lib/random/normal.o $(BUILD)/obj/lib/random/noise.o: \
     ALL_CFLAGS += -fno-math-errno -fno-trapping-math
 # Exact whatever the rounding: products may be fused.
 $(BUILD)/obj/lib/random/noise.o: ALL_CFLAGS += -ffp-contract=fast
 $(BUILD)/obj/lib/kernels/cpu/layers_avx2.o: ALL_CFLAGS += $(AVX2_FLAGS)
+# Sums in the order in which they are written: a row's result is one fixed expression.
+$(BUILD)/obj/lib/kernels/cpu/rows.o: ALL_CFLAGS += -ffp-contract=off -fno-associative-math
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

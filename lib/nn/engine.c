@@ -123,17 +123,16 @@ static enum dpf_status init_worker(struct dpf_engine *g, int i,
     w->d = dpf_calloc((size_t)g->microbatch * out, sizeof *w->d);
     if (!w->x || !w->rows || !w->keys || !w->output || !w->d)
         return dpf_fail_memory(e);
-    memset(w->x, 0, (size_t)g->microbatch * row); /* rows that fill up may stay unused */
-    if (setup->training && setup->clipping) {
-        status =
-            dpf_row_probe_init(&w->probe, &w->net, i ? &g->workers[0].probe : NULL, e);
-        if (status != DPF_OK)
-            return status;
-    }
     if (i > 0 && dpf_thread_start(&w->thread, serve, w) != 0)
         return dpf_fail(e, DPF_SYSTEM, "cannot start thread %d of %d", i + 1, g->threads);
     w->started = i > 0;
     return DPF_OK;
+}
+
+static void probe_job(struct dpf_worker *w, void *context)
+{
+    (void)context;
+    dpf_row_probe(&w->net, &w->apart, &w->error);
 }
 
 enum dpf_status dpf_engine_init(struct dpf_engine *g,
@@ -145,8 +144,7 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
         .threads = setup->threads ? setup->threads : dpf_processors(),
         .microbatch =
             setup->microbatch ? setup->microbatch : good_microbatch(setup->model)};
-    /* No part of a clipped lot is larger, and products of more rows may be other ones. */
-    if (setup->clipping && g->microbatch > DPF_LOT_PART_MOST)
+    if (setup->clipping && g->microbatch > DPF_LOT_PART_MOST) /* no part is larger */
         g->microbatch = DPF_LOT_PART_MOST;
     if (!fits_memory(g, setup)) {
         enum dpf_status status =
@@ -174,6 +172,8 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
         g->kernels->clear(g->parameters, (int64_t)g->model->span);
     for (int i = 0; status == DPF_OK && i < g->threads; i++)
         status = init_worker(g, i, setup, e);
+    if (status == DPF_OK && sums)
+        status = dpf_engine_run(g, probe_job, NULL, e);
     if (status != DPF_OK)
         dpf_engine_release(g);
     return status;
@@ -192,7 +192,6 @@ void dpf_engine_release(struct dpf_engine *g)
         dpf_random_release(&w->random);
         if (w->started)
             pthread_join(w->thread, NULL);
-        dpf_row_probe_release(&w->probe);
         if (w->net.kernels)
             dpf_network_release(&w->net);
         free(w->x);
@@ -328,27 +327,23 @@ static void plain_job(struct dpf_worker *w, void *context)
             return;
         dpf_worker_forward(w, lot, first, n, true);
         take_losses(w, lot, lot->rows + first, n, NULL);
-        dpf_network_backward(&w->net, n, n, w->d, DPF_CLIP_NONE, 0);
+        dpf_network_backward(&w->net, n, w->d, DPF_CLIP_NONE, 0);
     }
     w->net.kernels->finish(&w->error);
 }
 
-/* The terms of n examples of a part into the float sums. Values are computed in rows of a
- * size that has been tried; rows beyond the examples hold whatever was there. */
+/* The terms of n examples of a part into the float sums. */
 static void add_terms(struct dpf_worker *w, const struct dpf_lot *lot,
-                      const struct dpf_lot_place *places, int64_t n, int64_t rows)
+                      const struct dpf_lot_place *places, int64_t n)
 {
-    const struct dpf_model *m = w->net.model;
-    int64_t out = dpf_nn_elements(&m->nodes[m->output].shape);
     for (int64_t i = 0; i < n; i++) {
         w->rows[i] = lot->rows[places[i].place];
         w->keys[i] = places[i].key;
     }
     dpf_dataset_gather(lot->data, w->rows, n, w->x);
-    forward(w, rows, true, w->keys);
+    forward(w, n, true, w->keys);
     take_losses(w, lot, w->rows, n, NULL);
-    memset(w->d + n * out, 0, (size_t)((rows - n) * out) * sizeof *w->d);
-    w->clipped += dpf_network_backward(&w->net, n, rows, w->d, lot->rule, lot->clip_l2);
+    w->clipped += dpf_network_backward(&w->net, n, w->d, lot->rule, lot->clip_l2);
 }
 
 /* One share of the float sums of a part, by way of the host if need be. */
@@ -393,13 +388,10 @@ static void add_part(struct dpf_worker *w, const struct dpf_lot *lot,
 {
     const struct dpf_engine *g = w->engine;
     int64_t pieces = (part->count + g->microbatch - 1) / g->microbatch;
-    int64_t piece = part->single ? 1 : (part->count + pieces - 1) / pieces;
-    if (dpf_row_probe_size(&w->probe, piece) < piece)
-        piece = 1;
+    int64_t piece = part->single || !w->apart ? 1 : (part->count + pieces - 1) / pieces;
     for (int64_t done = 0; done < part->count && !stopped(w); done += piece) {
         int64_t n = part->count - done < piece ? part->count - done : piece;
-        int64_t rows = dpf_row_probe_size(&w->probe, n);
-        add_terms(w, lot, g->parts.sorted + part->from + done, n, rows);
+        add_terms(w, lot, g->parts.sorted + part->from + done, n);
         if (part->single)
             add_to_integers(w);
     }
@@ -451,14 +443,12 @@ static enum dpf_status clipped_gradients(struct dpf_engine *g, const struct dpf_
     if (!(lot->clip_l2 >= DPF_LOT_LEAST_CLIP && lot->clip_l2 <= DPF_LOT_MOST_CLIP))
         return dpf_fail(e, DPF_USAGE, "a clip norm lies between %g and %g, not '%g'",
                         DPF_LOT_LEAST_CLIP, DPF_LOT_MOST_CLIP, lot->clip_l2);
-    if (lot->count > DPF_LOT_MOST || (g->sum_step != 0 && g->sum_step != step) ||
-        !g->sums)
-        return dpf_fail(e, DPF_USAGE, "gradients cannot be clipped in a lot of %lld",
-                        (long long)lot->count);
+    if (lot->count > DPF_LOT_MOST || lot->expected < 1 || lot->expected > UINT32_MAX ||
+        (g->sum_step != 0 && g->sum_step != step) || !g->sums)
+        return dpf_fail(e, DPF_USAGE, "gradients of this lot cannot be clipped");
     g->sum_step = step;
-    enum dpf_status status = dpf_lot_parts_cut(
-        &g->parts, lot->keys, lot->count,
-        dpf_lot_parts_planned(lot->expected ? lot->expected : lot->count), e);
+    enum dpf_status status = dpf_lot_parts_cut(&g->parts, lot->keys, lot->count,
+                                               dpf_lot_parts_planned(lot->expected), e);
     if (status != DPF_OK)
         return status;
     if (!dpf_grow(&g->part_results, &g->part_results_capacity, g->parts.count + 1,

@@ -31,7 +31,7 @@ struct dpf_worker {
     uint32_t *rows;    /* and which examples they are */
     uint64_t *keys;    /* and their keys */
     float *output, *d; /* its outputs and their gradients, channels last */
-    struct dpf_row_probe probe;
+    bool apart;        /* examples of a microbatch do not change each other's bits */
     double loss;
     int64_t correct, clipped;
     struct dpf_random random; /* of its part of the noise */
@@ -92,7 +92,7 @@ struct dpf_lot {
     enum dpf_loss loss;
     enum dpf_clip_rule rule;
     double clip_l2;
-    int64_t expected;     /* public size of a lot, for cutting it; 0: count */
+    int64_t expected;     /* clipping: the public size of a lot, by which it is cut */
     const uint64_t *keys; /* drawn for each example: what it drops, which part it is in;
                            * NULL: made from seed, step and place */
     uint64_t seed, step;
@@ -120,9 +120,10 @@ void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t
  * Claim. With a clip rule, the integers that dpf_engine_sums() gives have the sensitivity
  * of privacy/lot_sum.h: clip_l2 (1 + dpf_lot_sum_margin(span)), times the root of the
  * number of layers for DPF_CLIP_LAYER, if one example is added or removed and the others
- * keep their order and their keys. Proof. nn/network.h bounds each example's term and
- * nn/row_probe.h says why it is a function of the example and its key; parts are cut by
- * the keys and a public size; pieces of a part by its size. */
+ * keep their keys. Proof. nn/network.h bounds each example's term; it is a function of
+ * the example and its key, since every operation computes examples apart
+ * (kernels/table.inc; nn/row_probe.h tries it); parts are cut by the keys and a public
+ * size, pieces of a part by its size. */
 enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
                                      struct dpf_lot_result *result, struct dpf_error *e);
 /* The sums of clipped gradients so far, [model->span], as integers; returns the value of

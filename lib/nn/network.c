@@ -257,9 +257,7 @@ static void forward_dense(struct dpf_network *net, size_t i, const float *x,
                               bias, y);
         return;
     }
-    k->gemm(false, true, count, n->out, in, 1, x, w, 0, y);
-    if (bias)
-        k->add_bias(count, n->out, bias, y);
+    k->dense_forward(count, in, n->out, x, w, bias, y);
 }
 
 static void forward_conv(struct dpf_network *net, size_t i, const float *x, int64_t count)

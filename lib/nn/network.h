@@ -20,8 +20,8 @@
  * and their sum over layers, its root and the quotient with clip_l2 are rounded against
  * the example: factor * norm <= clip_l2. Without rounding the terms are the products of
  * factor and what was measured. In dense layers a row is scaled first, each number off by
- * at most a 2^-24th of itself (scale_rows). An example whose norm is not finite has the
- * term 0, and what its layers read is cleared, so that no 0 meets an infinity.
+ * at most a 2^-24th of itself, or gone (scale_rows). An example whose norm is not finite
+ * has the term 0, and what its layers read is cleared, so that no 0 meets an infinity.
  *
  * Several networks may share one vector of parameters, each on a thread of its own. */
 #ifndef DPF_NN_NETWORK_H
@@ -105,14 +105,12 @@ void dpf_network_read_relevance(struct dpf_network *net, size_t node, int64_t n,
                                 float *host);
 /* Add the gradients of n examples to net->gradients, each clipped by `rule`.
  * d_output: the loss's gradient, host memory, channels last. After the forward of the
- * same examples, of which there may have been more: `rows` of them, with d_output for
- * all, and only the first n are added. Returns how many examples were clipped (of all
- * their layers, for DPF_CLIP_LAYER). */
-int64_t dpf_network_backward(struct dpf_network *net, int64_t n, int64_t rows,
-                             const float *d_output, enum dpf_clip_rule rule,
-                             double clip_l2);
+ * same examples. Returns how many examples were clipped (of all their layers, for
+ * DPF_CLIP_LAYER). */
+int64_t dpf_network_backward(struct dpf_network *net, int64_t n, const float *d_output,
+                             enum dpf_clip_rule rule, double clip_l2);
 /* Its first half: the gradients of all values, up to the first node with parameters. */
-void dpf_network_value_gradients(struct dpf_network *net, int64_t rows,
+void dpf_network_value_gradients(struct dpf_network *net, int64_t n,
                                  const float *d_output);
 void dpf_network_zero_gradients(struct dpf_network *net);
 /* Bytes that a network of this setup takes, an example more, without parameters. */

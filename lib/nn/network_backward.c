@@ -88,8 +88,7 @@ static void input_gradient(struct dpf_network *net, size_t i, int which, int64_t
     const struct dpf_node *from = &net->model->nodes[node->inputs[which]];
     const float *dy = net->layers[i].gradient, *w = dpf_network_parameter(net, i, 0);
     if (node->op == DPF_OP_DENSE) {
-        k->gemm(false, false, n, dpf_nn_elements(&from->shape), node->out, 1, dy, w, 0,
-                dx);
+        k->dense_backward_data(n, dpf_nn_elements(&from->shape), node->out, dy, w, dx);
     } else if (node->op == DPF_OP_CONV) {
         struct dpf_conv conv = dpf_nn_conv_of(node, from);
         k->conv_backward_data(&conv, n, dy, w, dx);
@@ -383,13 +382,12 @@ static void clear_squares(struct dpf_network *net, int64_t n)
                       (size_t)n * sizeof *net->host_squares);
 }
 
-int64_t dpf_network_backward(struct dpf_network *net, int64_t n, int64_t rows,
-                             const float *d_output, enum dpf_clip_rule rule,
-                             double clip_l2)
+int64_t dpf_network_backward(struct dpf_network *net, int64_t n, const float *d_output,
+                             enum dpf_clip_rule rule, double clip_l2)
 {
     int64_t clipped = 0;
     bool whole = rule == DPF_CLIP_FLAT || rule == DPF_CLIP_AUTOMATIC;
-    dpf_network_value_gradients(net, rows, d_output);
+    dpf_network_value_gradients(net, n, d_output);
     if (whole) {
         clear_squares(net, n);
         for (size_t i = 0; i < net->model->count; i++)

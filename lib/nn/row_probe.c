@@ -10,28 +10,33 @@
 
 #include "base/banned.h"
 
-enum { UNTRIED, GOOD, BAD }; /* state of a size */
-/* Values that a trial should have had, so that chance can be left out of account. */
-enum { ENOUGH_VALUES = 4096, MOST_TRIALS = 16 };
+/* Trials, each with all rows: many for small networks, which have few values. */
+enum { VALUES = 1 << 20, LEAST_TRIALS = 8, MOST_TRIALS = 64 };
+
+struct probe {
+    struct dpf_network *net; /* borrowed */
+    float *parameters;       /* random, on the backend */
+    unsigned char *x;        /* a microbatch's inputs */
+    size_t row_bytes;        /* of one of them */
+    float *d;                /* its outputs' gradients */
+    size_t outputs;          /* of one of them */
+    uint64_t *keys;
+    float *together; /* [rows, example]: all values and gradients, node by node */
+    float *alone;    /* those of one example */
+    size_t example;  /* how many */
+};
 
 /* ----------------------------------------------------------------------------- setup */
 
-static int64_t input_floats(const struct dpf_network *net)
+/* Numbers of one size, or of very different ones: orders of a sum show in both ways. */
+static float draw(struct dpf_seeded *r, bool wide)
 {
-    const struct dpf_node *input = &net->model->nodes[0];
-    int64_t record = dpf_nn_elements(&input->shape);
-    return input->bits ? (record + 31) / 32 : record;
-}
-
-static size_t row_bytes(const struct dpf_network *net)
-{
-    const struct dpf_node *input = &net->model->nodes[0];
-    size_t record = (size_t)dpf_nn_elements(&input->shape);
-    return input->bits ? (record + 7) / 8 : record * sizeof(float);
+    int exponent = wide ? (int)dpf_seeded_below(r, 17) - 8 : 0;
+    return ldexpf((float)dpf_seeded_normal(r), exponent);
 }
 
 /* Weights that keep values of the size of 1 from layer to layer, no two alike. */
-static bool fill_parameters(struct dpf_row_probe *p)
+static bool fill_parameters(struct probe *p)
 {
     const struct dpf_model *m = p->net->model;
     float *host = dpf_calloc(m->span + 1, sizeof *host);
@@ -52,171 +57,143 @@ static bool fill_parameters(struct dpf_row_probe *p)
     return true;
 }
 
-/* Values and gradients of one example that a backend holds. */
-static size_t example_floats(const struct dpf_network *net)
-{
-    size_t sum = 0;
-    for (size_t i = 0; i < net->model->count; i++) {
-        size_t record = (size_t)dpf_nn_elements(&net->model->nodes[i].shape);
-        if (!net->model->nodes[i].bits)
-            sum += record + (net->layers[i].gradient ? record : 0);
-    }
-    return sum;
-}
-
-enum dpf_status dpf_row_probe_init(struct dpf_row_probe *p, struct dpf_network *net,
-                                   const struct dpf_row_probe *other, struct dpf_error *e)
+static bool begin(struct probe *p, struct dpf_network *net)
 {
     const struct dpf_model *m = net->model;
-    size_t capacity = (size_t)net->capacity, largest = 0;
-    size_t out = (size_t)dpf_nn_elements(&m->nodes[m->output].shape);
-    for (size_t i = 0; i < m->count; i++)
-        if ((size_t)dpf_nn_elements(&m->nodes[i].shape) > largest)
-            largest = (size_t)dpf_nn_elements(&m->nodes[i].shape);
-    *p = (struct dpf_row_probe){.net = net, .example = example_floats(net)};
-    p->quantum = net->capacity >= 64 ? 4 : net->capacity >= 32 ? 2 : 1;
-    p->trials = (int)(ENOUGH_VALUES / (p->example + 1)) + 1;
-    p->trials = p->trials < MOST_TRIALS ? p->trials : MOST_TRIALS;
-    p->state = dpf_calloc(capacity + 1, 1);
-    p->borrowed = other != NULL;
-    p->parameters = other ? other->parameters
-                          : net->kernels->alloc((m->span + 1) * sizeof *p->parameters);
-    p->x = dpf_calloc(capacity + 1, row_bytes(net));
-    p->d = dpf_calloc(capacity * out + 1, sizeof *p->d);
+    size_t capacity = (size_t)net->capacity;
+    size_t in = (size_t)dpf_nn_elements(&m->nodes[0].shape);
+    *p = (struct probe){.net = net};
+    for (size_t i = 0; i < m->count; i++) {
+        size_t record = (size_t)dpf_nn_elements(&m->nodes[i].shape);
+        if (!m->nodes[i].bits)
+            p->example += record + (net->layers[i].gradient ? record : 0);
+    }
+    p->row_bytes = m->nodes[0].bits ? (in + 7) / 8 : in * sizeof(float);
+    p->parameters = net->kernels->alloc((m->span + 1) * sizeof *p->parameters);
+    p->x = dpf_calloc(capacity + 1, p->row_bytes);
+    p->outputs = (size_t)dpf_nn_elements(&m->nodes[m->output].shape);
+    p->d = dpf_calloc(capacity * p->outputs + 1, sizeof *p->d);
     p->keys = dpf_calloc(capacity + 1, sizeof *p->keys);
-    p->rows = dpf_calloc(capacity * largest + 1, sizeof *p->rows);
-    p->reference = dpf_calloc((size_t)p->trials * p->example + 1, sizeof *p->reference);
-    if (p->state && p->parameters && p->x && p->d && p->keys && p->rows && p->reference &&
-        (other || fill_parameters(p)))
-        return DPF_OK;
-    dpf_row_probe_release(p);
-    return dpf_fail_memory(e);
+    p->together = dpf_calloc(capacity * p->example + 1, sizeof *p->together);
+    p->alone = dpf_calloc(p->example + 1, sizeof *p->alone);
+    return p->parameters && p->x && p->d && p->keys && p->together && p->alone &&
+           fill_parameters(p);
 }
 
-void dpf_row_probe_release(struct dpf_row_probe *p)
+static void end(struct probe *p)
 {
-    if (!p->net)
-        return;
-    if (!p->borrowed)
-        p->net->kernels->release(p->parameters);
-    free(p->state);
+    p->net->kernels->release(p->parameters);
     free(p->x);
     free(p->d);
     free(p->keys);
-    free(p->rows);
-    free(p->reference);
-    *p = (struct dpf_row_probe){0};
+    free(p->together);
+    free(p->alone);
 }
 
 /* ---------------------------------------------------------------------------- trials */
 
-/* What stands in rows that must not matter. */
-static float strange(int64_t row)
+/* What stands in rows that nobody asks about. */
+static float strange(int64_t row, struct dpf_seeded *r)
 {
     static const float all[] = {NAN, INFINITY, -3e38f, 1e-40f};
-    return all[row / 2 % 4];
+    return row / 3 % 5 == 4 ? draw(r, true) : all[row / 3 % 5];
 }
 
-/* The random example of a trial into every second row, from `first` on; what is strange
- * into the others. */
-static void fill_rows(struct dpf_row_probe *p, int64_t n, int trial, int64_t first)
+static bool is_strange(int64_t row, int trial)
 {
-    const struct dpf_network *net = p->net;
-    const struct dpf_model *m = net->model;
-    int64_t in = input_floats(net);
-    int64_t out = dpf_nn_elements(&m->nodes[m->output].shape);
-    size_t bytes = row_bytes(net);
-    for (int64_t r = 0; r < n; r++) {
-        bool own = r % 2 == first;
-        unsigned char *x = (unsigned char *)p->x + (size_t)r * bytes;
-        struct dpf_seeded random;
-        dpf_seeded_init(&random, "row probe example", (uint64_t)trial,
-                        own ? 0 : 1 + (uint64_t)r);
-        p->keys[r] = own ? (uint64_t)trial : dpf_seeded_u64(&random);
-        for (int64_t i = 0; i < in; i++) {
-            uint64_t bits = dpf_seeded_u64(&random);
-            float value = own ? (float)dpf_seeded_normal(&random) : strange(r);
-            size_t at = (size_t)i * sizeof value, left = bytes - at;
-            memcpy(x + at, m->nodes[0].bits ? (const void *)&bits : (const void *)&value,
-                   left < sizeof value ? left : sizeof value);
-        }
-        for (int64_t i = 0; i < out; i++)
-            p->d[r * out + i] = own ? (float)dpf_seeded_normal(&random) : strange(r + 2);
+    return row % 3 == trial % 3;
+}
+
+/* Random examples, every third of them strange. */
+static void fill_rows(struct probe *p, int64_t n, int trial)
+{
+    bool bits = p->net->model->nodes[0].bits, wide = trial % 2;
+    for (int64_t row = 0; row < n; row++) {
+        bool own = !is_strange(row, trial);
+        unsigned char *x = p->x + (size_t)row * p->row_bytes;
+        struct dpf_seeded r;
+        dpf_seeded_init(&r, "row probe", (uint64_t)trial, (uint64_t)row);
+        p->keys[row] = dpf_seeded_u64(&r);
+        for (size_t i = 0; bits && i < p->row_bytes; i++)
+            x[i] = (unsigned char)dpf_seeded_u64(&r);
+        for (size_t i = 0; !bits && i < p->row_bytes / sizeof(float); i++)
+            ((float *)(void *)x)[i] = own ? draw(&r, wide) : strange(row, &r);
+        for (size_t i = 0; i < p->outputs; i++)
+            p->d[(size_t)row * p->outputs + i] =
+                own ? draw(&r, wide) : strange(row + 6, &r);
     }
 }
 
-/* Rows of one array, [n, record], against the reference, or into it. */
-static bool same_rows(struct dpf_row_probe *p, const float *array, int64_t record,
-                      int64_t n, int64_t first, float *reference)
-{
-    size_t bytes = (size_t)record * sizeof *reference;
-    p->net->kernels->get(p->rows, array, (size_t)n * bytes);
-    if (!p->has_reference)
-        memcpy(reference, p->rows + first * record, bytes);
-    for (int64_t r = first; r < n; r += 2)
-        if (memcmp(p->rows + r * record, reference, bytes) != 0)
-            return false;
-    return true;
-}
-
-static bool same_example(struct dpf_row_probe *p, int64_t n, int trial, int64_t first)
+/* All values and gradients of n rows from `from` on, node by node. */
+static void compute(struct probe *p, int64_t from, int64_t n, float *out)
 {
     struct dpf_network *net = p->net;
-    float *reference = p->reference + (size_t)trial * p->example;
-    fill_rows(p, n, trial, first);
-    dpf_network_forward(net, n, p->x, true, p->keys);
-    dpf_network_value_gradients(net, n, p->d);
-    bool same = true;
-    for (size_t i = 0; same && i < net->model->count; i++) {
+    dpf_network_forward(net, n, p->x + (size_t)from * p->row_bytes, true, p->keys + from);
+    dpf_network_value_gradients(net, n, p->d + (size_t)from * p->outputs);
+    for (size_t i = 0; i < net->model->count; i++) {
         const struct dpf_layer *l = &net->layers[i];
-        int64_t record = dpf_nn_elements(&net->model->nodes[i].shape);
+        size_t count = (size_t)(n * dpf_nn_elements(&net->model->nodes[i].shape));
         if (net->model->nodes[i].bits)
             continue;
-        same = same_rows(p, l->value, record, n, first, reference);
-        reference += record;
-        if (l->gradient) {
-            same = same &&
-                   (!l->filled || same_rows(p, l->gradient, record, n, first, reference));
-            reference += record;
-        }
+        net->kernels->get(out, l->value, count * sizeof *out);
+        out += count;
+        if (l->gradient && l->filled)
+            net->kernels->get(out, l->gradient, count * sizeof *out);
+        out += l->gradient ? count : 0;
     }
-    return same;
 }
 
-static bool try_size(struct dpf_row_probe *p, int64_t n)
+/* Whether row `row` of n has the same bits as alone. */
+static bool same_row(const struct probe *p, int64_t n, int64_t row)
 {
-    const float *own = p->net->parameters;
+    const struct dpf_network *net = p->net;
+    const float *together = p->together, *alone = p->alone;
     bool same = true;
-    p->net->parameters = p->parameters;
-    for (int trial = 0; same && trial < p->trials; trial++) {
-        bool had = p->has_reference;
-        for (int64_t first = 0; same && first < 2 && first < n; first++) {
-            same = same_example(p, n, trial, first);
-            p->has_reference = true;
+    for (size_t i = 0; same && i < net->model->count; i++) {
+        size_t record = (size_t)dpf_nn_elements(&net->model->nodes[i].shape);
+        int arrays = net->model->nodes[i].bits ? 0 : net->layers[i].gradient ? 2 : 1;
+        for (int a = 0; a < arrays; a++) {
+            same = same && memcmp(together + (size_t)row * record, alone,
+                                  record * sizeof *alone) == 0;
+            together += (size_t)n * record;
+            alone += record;
         }
-        p->has_reference = had;
     }
-    p->has_reference = true;
-    p->net->parameters = own;
     return same;
 }
 
-static bool is_good(struct dpf_row_probe *p, int64_t n)
+static bool try_rows(struct probe *p, int64_t n, int trial)
 {
-    if (p->state[n] == UNTRIED)
-        p->state[n] = try_size(p, n) ? GOOD : BAD;
-    return p->state[n] == GOOD;
+    bool same = true;
+    fill_rows(p, n, trial);
+    compute(p, 0, n, p->together);
+    for (int64_t row = 0; same && row < n; row++) {
+        if (is_strange(row, trial))
+            continue;
+        compute(p, row, 1, p->alone);
+        same = same_row(p, n, row);
+    }
+    return same;
 }
 
-int64_t dpf_row_probe_size(struct dpf_row_probe *p, int64_t n)
+enum dpf_status dpf_row_probe(struct dpf_network *net, bool *apart, struct dpf_error *e)
 {
-    int64_t capacity = p->net->capacity;
-    if (capacity == 1 ||
-        !is_good(p, capacity)) /* it makes the reference, so it is first */
-        return 1;
-    for (int64_t size = (n + p->quantum - 1) / p->quantum * p->quantum; size < capacity;
-         size += p->quantum)
-        if (is_good(p, size))
-            return size;
-    return capacity;
+    const float *own = net->parameters;
+    struct probe p;
+    *apart = true;
+    if (net->capacity == 1)
+        return DPF_OK;
+    bool good = begin(&p, net);
+    size_t trials = VALUES / ((size_t)net->capacity * p.example + 1);
+    trials = trials < LEAST_TRIALS  ? LEAST_TRIALS
+             : trials < MOST_TRIALS ? trials
+                                    : MOST_TRIALS;
+    net->parameters = p.parameters;
+    for (size_t trial = 0; good && *apart && trial < trials; trial++) {
+        int64_t n = net->capacity - (int64_t)(trial % 8); /* the last rows vary as well */
+        *apart = try_rows(&p, n < 1 ? net->capacity : n, (int)trial);
+    }
+    net->parameters = own;
+    end(&p);
+    return good ? net->kernels->finish(e) : dpf_fail_memory(e);
 }

@@ -39,9 +39,10 @@
  * n - 1, n - 1, n - 2, ..., 1, and the sum is at most (n + 1.5)^3 / 3. By the inequality
  * of Cauchy and Schwarz for each value, and then by adding up over all values (the order
  * of additions may differ from value to value), |error| <= u' sqrt((n + 1.5)^3 / 3)
- * sqrt(n) T <= u' (n + 1.5)^2 / sqrt(3) T, u' = u / (1 - (M + 2) u). This is convex in n,
- * so of several leaves with M + 1 records together, their sum is at most that of one leaf
- * with all of them. Errors of A and B are together at most 2 u' (M + 2.5)^2 / sqrt(3) T.
+ * sqrt(n) T <= u' (n + 1.5)^2 / sqrt(3) T, u' = u / (1 - (M + 2) u). Of several leaves
+ * with M + 1 records together, the sum of (n + 1.5)^2 is convex in their sizes, so it is
+ * largest for one leaf of all, (M + 2.5)^2, or for leaves of one, 6.25 (M + 1), which is
+ * less. Errors of A and B are together at most 2 u' (M + 2.5)^2 / sqrt(3) T.
  * In leaves that are `single` the error of a record is at most u |t|, and at most M + 1
  * records change their kind of leaf.
  *

@@ -241,7 +241,8 @@ int main(int argc, char **argv)
                            .count = lot,
                            .loss = voxels ? DPF_LOSS_VOXEL : DPF_LOSS_CROSS_ENTROPY,
                            .rule = dp ? DPF_CLIP_FLAT : DPF_CLIP_NONE,
-                           .clip_l2 = 1};
+                           .clip_l2 = 1,
+                           .expected = lot};
     double best = INFINITY, began = dpf_clock_seconds();
     for (int i = 0; i < 3 || dpf_clock_seconds() - began < limit; i++) {
         struct dpf_lot_result result;

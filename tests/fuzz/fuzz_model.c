@@ -40,7 +40,7 @@ static void run(const struct dpf_model *m)
                                       .clipping = true};
     if (dpf_network_init(&net, &setup, &e) == DPF_OK) {
         dpf_network_forward(&net, EXAMPLES, x, true, keys);
-        dpf_network_backward(&net, EXAMPLES, EXAMPLES, d, DPF_CLIP_FLAT, 1);
+        dpf_network_backward(&net, EXAMPLES, d, DPF_CLIP_FLAT, 1);
         dpf_network_release(&net);
     }
     free(parameters);

@@ -588,6 +588,81 @@ static void check_bits(int64_t n, int64_t columns, int64_t units)
     release();
 }
 
+/* Dense layers against the reference; and examples apart: the bits of each row are those
+ * of the row alone, whatever the others hold. */
+static void check_dense(int64_t n, int64_t in, int64_t out, bool bias)
+{
+    struct both x = noise(n * in), w = noise(in * out), b = noise(out);
+    struct both y = empty(n * out), dy = noise(n * out), dx = empty(n * in);
+    describe("n %" PRId64 ", in %" PRId64 ", out %" PRId64, n, in, out);
+    cpu->dense_forward(n, in, out, x.f, w.f, bias ? b.f : NULL, y.f);
+    ref->dense_forward(n, in, out, x.d, w.d, bias ? b.d : NULL, y.d);
+    settle("dense_forward", y);
+    cpu->dense_backward_data(n, in, out, dy.f, w.f, dx.f);
+    ref->dense_backward_data(n, in, out, dy.d, w.d, dx.d);
+    settle("dense_backward_data", dx);
+    int64_t bad = below(n);
+    for (int64_t i = 0; i < in; i++)
+        x.f[bad * in + i] = NAN;
+    for (int64_t i = 0; i < out; i++)
+        dy.f[bad * out + i] = INFINITY;
+    cpu->dense_forward(n, in, out, x.f, w.f, bias ? b.f : NULL, y.f);
+    cpu->dense_backward_data(n, in, out, dy.f, w.f, dx.f);
+    struct both one = empty(out), back = empty(in);
+    for (int64_t r = 0; r < n; r++) {
+        cpu->dense_forward(1, in, out, x.f + r * in, w.f, bias ? b.f : NULL, one.f);
+        cpu->dense_backward_data(1, in, out, dy.f + r * out, w.f, back.f);
+        if (r != bad && (memcmp(one.f, y.f + r * out, (size_t)out * sizeof *one.f) != 0 ||
+                         memcmp(back.f, dx.f + r * in, (size_t)in * sizeof *back.f) != 0))
+            complain("dense layer", "other bits than alone in row", (double)r);
+    }
+    release();
+}
+
+static void test_dense(void)
+{
+    static const int64_t sizes[] = {1,  2,  3,  7,  8,   9,   15,  16,  17,  31,
+                                    33, 47, 48, 49, 100, 255, 256, 257, 300, 1000};
+    begin();
+    for (int64_t i = 0; i < COUNT(sizes); i++)
+        for (int64_t j = 0; j < COUNT(sizes); j++) {
+            vary();
+            check_dense(1 + below(sizes[i] * sizes[j] > 20000 ? 9 : 30), sizes[i],
+                        sizes[j], (i + j) % 2);
+        }
+    end();
+}
+
+/* Convolutions: each example as alone. */
+static void test_conv_alone(void)
+{
+    begin();
+    for (int trial = 0; trial < 60; trial++) {
+        struct dpf_conv p = any_conv(channels_of[below(COUNT(channels_of))],
+                                     channels_of[below(COUNT(channels_of))], trial % 2);
+        int64_t n = 2 + below(12),
+                weights = p.out_channels * p.in_channels * box(p.kernel);
+        int64_t xs = p.in_channels * box(p.in), ys = p.out_channels * box(p.out);
+        bool relu = trial % 3 == 0;
+        vary();
+        struct both x = noise(n * xs), w = noise(weights), b = noise(p.out_channels);
+        struct both y = empty(n * ys), dy = noise(n * ys), dx = empty(n * xs);
+        struct both one = empty(ys), back = empty(xs);
+        describe_conv(&p, n);
+        cpu->conv_forward(&p, n, x.f, w.f, b.f, relu, y.f);
+        cpu->conv_backward_data(&p, n, dy.f, w.f, dx.f);
+        for (int64_t e = 0; e < n; e++) {
+            cpu->conv_forward(&p, 1, x.f + e * xs, w.f, b.f, relu, one.f);
+            cpu->conv_backward_data(&p, 1, dy.f + e * ys, w.f, back.f);
+            if (memcmp(one.f, y.f + e * ys, (size_t)ys * sizeof *one.f) != 0 ||
+                memcmp(back.f, dx.f + e * xs, (size_t)xs * sizeof *back.f) != 0)
+                complain("convolution", "other bits than alone in example", (double)e);
+        }
+        release();
+    }
+    end();
+}
+
 static void test_bits(void)
 {
     static const int64_t columns[] = {1,  5,  7,  8,  9,   39,   40,   41,
@@ -1224,7 +1299,9 @@ const struct dpf_test dpf_tests[] = {
     {"convolution: ReLU of what is not a number", test_conv_relu_nan},
     {"norms of what is not finite are not finite", test_norms_not_finite},
     {"norms: never below the true ones", test_norms_from_above},
+    {"convolution: the bits of an example alone", test_conv_alone},
     {"products: all transposes, also empty", test_gemm},
+    {"dense layers, and the bits of a row alone", test_dense},
     {"packed bits", test_bits},
     {"rows: norms and factors", test_rows},
     {"bias, sums, clearing", test_bias_and_sums},

@@ -152,6 +152,7 @@ static struct dpf_lot lot_of(const struct rig *g, enum dpf_clip_rule rule)
                             .loss = DPF_LOSS_CROSS_ENTROPY,
                             .rule = rule,
                             .clip_l2 = rule == DPF_CLIP_LAYER ? 0.7 : 2.5,
+                            .expected = ROWS,
                             .keys = keys};
 }
 
@@ -226,8 +227,7 @@ static double *by_one_network(const struct rig *g, const struct dpf_kernels *k,
         result->correct += best == t.labels[0];
         result->loss += dpf_loss_example(lot->loss, CLASSES, 1, z, &t, d + e * CLASSES);
     }
-    result->clipped =
-        dpf_network_backward(&net, lot->count, lot->count, d, lot->rule, lot->clip_l2);
+    result->clipped = dpf_network_backward(&net, lot->count, d, lot->rule, lot->clip_l2);
     double *sum = dpf_calloc(g->model.span, sizeof *sum);
     CU_ASSERT_FATAL(sum != NULL);
     for (size_t i = 0; i < g->model.span; i++)

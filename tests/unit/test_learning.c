@@ -108,7 +108,7 @@ static void train_epoch(struct dpf_network *net, struct dpf_optimiser *o,
             dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 10, 1,
                              dpf_network_output(net) + 10 * e, &t, d[e]);
         }
-        dpf_network_backward(net, BATCH, BATCH, d[0], rule, 1);
+        dpf_network_backward(net, BATCH, d[0], rule, 1);
         step(net, o, parameters, BATCH);
     }
 }

@@ -122,7 +122,7 @@ static void test_slope(void)
     size_t count;
     begin(&f, everything);
     loss(&f);
-    dpf_network_backward(&f.net, N, N, f.d, DPF_CLIP_NONE, 0);
+    dpf_network_backward(&f.net, N, f.d, DPF_CLIP_NONE, 0);
     double *g = gradients(&f, &count), square = 0;
     for (size_t i = 0; i < count; i++)
         square += g[i] * g[i];
@@ -147,7 +147,7 @@ static void clipped_alone(struct fixture *f, int e, enum dpf_clip_rule rule, dou
     size_t count;
     dpf_network_zero_gradients(&f->net);
     dpf_network_forward(&f->net, 1, f->x + e * IN, true, keys + e);
-    dpf_network_backward(&f->net, 1, 1, f->d + e * OUT, DPF_CLIP_NONE, 0);
+    dpf_network_backward(&f->net, 1, f->d + e * OUT, DPF_CLIP_NONE, 0);
     double *g = gradients(f, &count), whole = 0;
     for (size_t i = 0; i < count; i++)
         whole += g[i] * g[i];
@@ -187,7 +187,7 @@ static void check_clipping_on(const struct dpf_kernels *k, enum dpf_clip_rule ru
         for (int e = 0; e < N; e += step) {
             int n = N - e < step ? N - e : step;
             dpf_network_forward(&f.net, n, f.x + e * IN, true, keys + e);
-            clipped += dpf_network_backward(&f.net, n, n, f.d + e * OUT, rule, clip);
+            clipped += dpf_network_backward(&f.net, n, f.d + e * OUT, rule, clip);
         }
         double *got = gradients(&f, &count), worst = 0, scale = 0;
         for (size_t i = 0; i < count; i++) {
@@ -215,7 +215,7 @@ static void check_ways(const struct dpf_kernels *k)
                 f.net.layers[i].way = (enum dpf_norm_way)way;
         dpf_network_zero_gradients(&f.net);
         dpf_network_forward(&f.net, N, f.x, true, keys);
-        dpf_network_backward(&f.net, N, N, f.d, DPF_CLIP_FLAT, 0.2);
+        dpf_network_backward(&f.net, N, f.d, DPF_CLIP_FLAT, 0.2);
         double *got = gradients(&f, &count), worst = 0, scale = 0;
         for (size_t i = 0; kept && i < count; i++) {
             worst = fmax(worst, fabs(got[i] - kept[i]));
@@ -284,7 +284,7 @@ static void test_cancelling(void)
     for (int e = 0; e < EXAMPLES; e++) {
         dpf_network_zero_gradients(&f.net);
         dpf_network_forward(&f.net, 1, x + e * IN_VALUES, true, keys);
-        dpf_network_backward(&f.net, 1, 1, d + e * OUT_VALUES, DPF_CLIP_FLAT, clip);
+        dpf_network_backward(&f.net, 1, d + e * OUT_VALUES, DPF_CLIP_FLAT, clip);
         double square = 0;
         for (size_t i = 0; i < f.model.span; i++)
             square += (double)f.net.gradients[i] * (double)f.net.gradients[i];
@@ -306,7 +306,7 @@ static void test_not_finite(void)
     f.x[1 * IN + 5] = NAN;
     dpf_network_zero_gradients(&f.net);
     dpf_network_forward(&f.net, N, f.x, true, keys);
-    CU_ASSERT(dpf_network_backward(&f.net, N, N, f.d, DPF_CLIP_FLAT, 0.2) >= 1);
+    CU_ASSERT(dpf_network_backward(&f.net, N, f.d, DPF_CLIP_FLAT, 0.2) >= 1);
     double *got = gradients(&f, &count), worst = 0, scale = 0;
     for (size_t i = 0; i < count; i++) {
         worst = fmax(worst, isfinite(got[i]) ? fabs(got[i] - want[i]) : INFINITY);
@@ -359,10 +359,8 @@ static void test_packed(void)
         dpf_network_zero_gradients(&g.net);
         dpf_network_forward(&f.net, N, bits, true, keys);
         dpf_network_forward(&g.net, N, g.x, true, keys);
-        int64_t a =
-            dpf_network_backward(&f.net, N, N, f.d, (enum dpf_clip_rule)rule, 0.5);
-        int64_t b =
-            dpf_network_backward(&g.net, N, N, g.d, (enum dpf_clip_rule)rule, 0.5);
+        int64_t a = dpf_network_backward(&f.net, N, f.d, (enum dpf_clip_rule)rule, 0.5);
+        int64_t b = dpf_network_backward(&g.net, N, g.d, (enum dpf_clip_rule)rule, 0.5);
         turn_first_layer(&f);
         double *left = gradients(&f, &count), *right = gradients(&g, &count), worst = 0;
         for (size_t i = 0; i < count; i++)

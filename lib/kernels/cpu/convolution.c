@@ -1,6 +1,7 @@
 /* Convolutions, by oneDNN: channels last, weights in whatever order its kernel for this
  * shape likes best. A compiled primitive is kept for each shape and direction, for the
- * thread that made it. */
+ * thread that made it. Values are computed one example at a time, which costs next to
+ * nothing and keeps examples apart: oneDNN takes other paths for other batch sizes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,19 +238,23 @@ static void run_reorder(struct plan *p, const void *plain, void *blocked)
 static void cpu_conv_forward(const struct dpf_conv *shape, int64_t n, const float *x,
                              const float *w, const float *b, bool relu, float *y)
 {
-    struct plan *p = find_plan(shape, n, b != NULL, FORWARD);
+    struct plan *p = find_plan(shape, 1, b != NULL, FORWARD);
     void *weights = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
     if (!weights)
         return;
     run_reorder(p, w, weights);
-    point(p->source, x);
-    point(p->target, y);
     point(p->bias_memory, b);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
                               {DNNL_ARG_DST, p->target},
                               {DNNL_ARG_BIAS, p->bias_memory}};
-    good(dnnl_primitive_execute(p->convolution, own.stream, b ? 4 : 3, args));
+    int64_t in = volume(shape->in) * shape->in_channels;
+    int64_t out = volume(shape->out) * shape->out_channels;
+    for (int64_t e = 0; e < n; e++) {
+        point(p->source, x + e * in);
+        point(p->target, y + e * out);
+        good(dnnl_primitive_execute(p->convolution, own.stream, b ? 4 : 3, args));
+    }
     if (relu) /* not oneDNN's own, which takes NaN for 0 */
         dpf_kernels_cpu()->unary_forward(
             DPF_RELU, n * volume(shape->out) * shape->out_channels, y, y);
@@ -258,17 +263,21 @@ static void cpu_conv_forward(const struct dpf_conv *shape, int64_t n, const floa
 static void cpu_conv_backward_data(const struct dpf_conv *shape, int64_t n,
                                    const float *dy, const float *w, float *dx)
 {
-    struct plan *p = find_plan(shape, n, false, BACKWARD_DATA);
+    struct plan *p = find_plan(shape, 1, false, BACKWARD_DATA);
     void *weights = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
     if (!weights)
         return;
     run_reorder(p, w, weights);
-    point(p->source, dx);
-    point(p->target, dy);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
                               {DNNL_ARG_DIFF_DST, p->target}};
-    good(dnnl_primitive_execute(p->convolution, own.stream, 3, args));
+    int64_t in = volume(shape->in) * shape->in_channels;
+    int64_t out = volume(shape->out) * shape->out_channels;
+    for (int64_t e = 0; e < n; e++) {
+        point(p->source, dx + e * in);
+        point(p->target, dy + e * out);
+        good(dnnl_primitive_execute(p->convolution, own.stream, 3, args));
+    }
 }
 
 /* The gradient of all n examples, in the primitive's order. */

@@ -9,6 +9,7 @@
 /* Put the operations of one part into a table. */
 void dpf_cpu_add_products(struct dpf_kernels *table);
 void dpf_cpu_add_convolutions(struct dpf_kernels *table);
+void dpf_cpu_add_rows(struct dpf_kernels *table);
 void dpf_cpu_add_layers_base(struct dpf_kernels *table);
 void dpf_cpu_add_layers_avx2(struct dpf_kernels *table);
 

@@ -14,11 +14,10 @@ extern void openblas_set_num_threads(int threads);
 static void cpu_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                      double alpha, const float *a, const float *b, double beta, float *c)
 {
-    enum { THIN = 48, ROWS = 112 };
-    int64_t thin = transpose_a ? THIN : ROWS;
+    enum { THIN = 48 };
     if (m == 0 || n == 0)
         return;
-    if (k > 0 && (m <= thin || k <= THIN) && dpf_cpu_begin_thread()) {
+    if (k > 0 && (m <= THIN || k <= THIN) && dpf_cpu_begin_thread()) {
         if (dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
                        (float)alpha, a, transpose_a ? m : k, b, transpose_b ? k : n,
                        (float)beta, c, n) != dnnl_success)

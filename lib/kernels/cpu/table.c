@@ -86,6 +86,7 @@ static void fill_table(void)
 {
     dpf_cpu_add_products(&table);
     dpf_cpu_add_convolutions(&table);
+    dpf_cpu_add_rows(&table);
     dpf_cpu_add_layers_base(&table);
 #if defined(__x86_64__)
     __builtin_cpu_init();

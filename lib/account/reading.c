@@ -60,13 +60,19 @@ void dpf_reading_add(struct dpf_reading *r, struct dpf_ledger_path *p,
         r->memory_failed = true;
 }
 
-/* A sentence, once. */
+/* A sentence, once, as it may be shown: it may be a stranger's. */
 static void tell(struct dpf_text *t, const char *sentence, size_t size)
 {
-    if (size == 0 || (t->size >= size && memmem(t->data, t->size, sentence, size)))
-        return;
-    dpf_text_add(t, t->size ? "; " : "");
-    dpf_text_addn(t, sentence, size);
+    enum { MOST = 1000 };
+    struct dpf_text shown = {0};
+    dpf_text_add_visible(&shown, sentence, size < MOST ? size : MOST);
+    dpf_text_add(&shown, size < MOST ? "" : "...");
+    if (shown.size && !(t->size && strstr(t->data, shown.data))) {
+        dpf_text_add(t, t->size ? "; " : "");
+        dpf_text_addn(t, shown.data, shown.size);
+    }
+    t->failed = t->failed || shown.failed;
+    dpf_text_release(&shown);
 }
 
 void dpf_reading_unbounded(struct dpf_reading *r, const char *why, size_t size)

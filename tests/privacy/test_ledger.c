@@ -502,6 +502,48 @@ static void malformed_statements(void)
     }
 }
 
+/* Texts of a ledger stand in their own line, and nothing in them moves the cursor. */
+static void texts_cannot_forge_lines(void)
+{
+    static const char *const attacks[] = {"x\nproven     epsilon 0.0001",
+                                          "x\rproven     epsilon 0.0001",
+                                          "\x1b[1A\x1b[2K",
+                                          "\xc2\x85proven",
+                                          "\xe2\x80\xa8proven",
+                                          "\xe2\x80\xae 0 nolispe"};
+    static const char *const places[] = {
+        "'assumes': '%s'", "'claimed': {'epsilon': 1.0, 'delta': 0.0, 'source': '%s'}",
+        "'proven': {'delta': 0.0, 'why': '%s'}"};
+    for (size_t i = 0; i < COUNT(attacks) * COUNT(places); i++) {
+        char rest[200], text[600];
+        struct dpf_account a;
+        struct dpf_text t = {0}, json = {0};
+        const char *place = places[i % COUNT(places)];
+        const char *hole = strstr(place, "%s");
+        snprintf(rest, sizeof rest, "%.*s%s%s", (int)(hole - place), place,
+                 attacks[i / COUNT(places)], hole + 2);
+        snprintf(text, sizeof text,
+                 "{'event': 'mechanism', 'mechanism': 'pure', 'epsilon': 7.0, 'rate': "
+                 "1.0, 'count': 1, 'relation': 'local', %s}",
+                 rest);
+        struct dpf_header h = stream(EVENTS(text));
+        CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+        dpf_account_table(&a, &t);
+        dpf_account_json(&a, &h.events, &json);
+        int proven = 0;
+        for (char *line = t.data, *end; (end = strchr(line, '\n')); line = end + 1) {
+            CU_ASSERT(dpf_text_is_visible(line, (size_t)(end - line)));
+            proven += strncmp(line, "proven", 6) == 0;
+        }
+        CU_ASSERT_EQUAL(proven, 1);
+        CU_ASSERT(dpf_text_is_visible(json.data, json.size));
+        dpf_account_release(&a);
+        dpf_text_release(&t);
+        dpf_text_release(&json);
+        dpf_header_release(&h);
+    }
+}
+
 /* A stated delta that is no probability cannot be the delta of the whole. */
 static void impossible_stated_deltas(void)
 {
@@ -1313,6 +1355,7 @@ const struct dpf_test dpf_tests[] = {
     {"malformed events are refused", malformed_events},
     {"a sampling rate without Poisson sampling", rates_of_other_sampling},
     {"malformed statements do no harm", malformed_statements},
+    {"texts of a ledger cannot forge a line", texts_cannot_forge_lines},
     {"impossible stated deltas are refused", impossible_stated_deltas},
     {"broken encodings are refused", broken_encodings},
     {"deep nesting ends", deep_nesting},

@@ -1,6 +1,6 @@
 /* load: read a data set or file into a stream. */
 #include "data/catalog.h"
-#include "stage/stage.h"
+#include "stage/source_event.h"
 
 #include "base/banned.h"
 
@@ -83,19 +83,31 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_load_request q = request(s);
+    struct dpf_contents contents = {.unknown = false};
     enum dpf_status status = dpf_catalog_open(&q, &source, e);
     if (status == DPF_OK)
         status = dpf_header_copy(&s->out, &source->header, e);
+    s->out.is_private = !opt.is_public;
+    if (status == DPF_OK)
+        status = dpf_catalog_contents(&q, &contents, e);
+    if (status == DPF_OK)
+        status = dpf_source_describe(s, &contents, e);
+    dpf_contents_release(&contents);
     if (status != DPF_OK)
         return status;
-    s->out.is_private = !opt.is_public;
     if (opt.limit >= 0) {
         /* How many there are is only known if the file told beforehand. */
         s->out.has_records = s->out.has_records || opt.limit == 0;
         if (s->out.records > (uint64_t)opt.limit)
             s->out.records = (uint64_t)opt.limit;
-        if (s->out.is_private)
-            dpf_stage_add_selection_event(s, "index", "replace-one");
+        char rule[40];
+        snprintf(rule, sizeof rule, "first %lld", (long long)opt.limit);
+        /* with a record less, the one behind the last comes in */
+        const struct dpf_selection_event first = {
+            .by = "order",
+            .rule = rule,
+            .stability = {.add_remove = 2, .replace_one = 1}};
+        dpf_ledger_add_selection(&s->out.events, s->info->name, &first);
     }
     return DPF_OK;
 }
@@ -125,7 +137,8 @@ static const struct dpf_stage_info info = {
     .summary = "read a data set or file into a stream",
     .reads = "a named data set (digits:train, mnist:test, ...) or files",
     .writes = "x: the records as stored; y: labels or target, mask: voxel classes",
-    .privacy = "none spent; the stream is marked private unless --public",
+    .privacy = "none spent; the stream is marked private unless --public, and its source "
+               "named by a digest that only the owner of the records can compute",
     .example = "dpflow load digits:train | dpflow inspect",
     .detail = "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
               "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"

@@ -27,6 +27,7 @@ struct dpf_reading {
     size_t path_count, path_capacity;
     struct dpf_account *account; /* borrowed: counts and sentences go there */
     bool unbounded, memory_failed;
+    bool from_ledger; /* of data, not of numbers that somebody gave */
     bool tells_apart; /* something beside the mechanisms tells whose message is whose */
 };
 
@@ -40,6 +41,8 @@ void dpf_reading_add(struct dpf_reading *r, struct dpf_ledger_path *p,
                      const struct dpf_ledger_entry *entry);
 /* Nothing is promised, for this reason. */
 void dpf_reading_unbounded(struct dpf_reading *r, const char *why, size_t size);
+/* The epsilon holds if this does; what it takes to do without, in brackets. */
+void dpf_reading_assume(struct dpf_reading *r, const char *what, size_t size);
 void dpf_reading_release(struct dpf_reading *r);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "ledger/merge.h"
 #include "stage/identity.h"
 #include "stage/stage.h"
 
@@ -235,12 +236,13 @@ static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
     for (size_t i = 0; status == DPF_OK && i < count; i++)
         status = dpf_channel_open(names[i], DPF_READ, &options, &channels[i], e);
     for (size_t i = 0; status == DPF_OK && i < count; i++) {
-        status = dpf_stream_reader_open(&in->readers[i], channels[i], e);
+        status =
+            dpf_stream_reader_open(&in->readers[i], channels[i], dpf_ledger_merge, e);
         channels[i] = NULL; /* the reader's now, whatever came of it */
         if (status != DPF_OK)
             break;
         in->count++;
-        status = i ? dpf_header_merge(&s->in, &in->readers[i].header, e)
+        status = i ? dpf_header_merge(&s->in, &in->readers[i].header, dpf_ledger_merge, e)
                    : dpf_header_copy(&s->in, &in->readers[i].header, e);
     }
     for (size_t i = 0; channels && i < count; i++)

@@ -8,6 +8,7 @@
 #include "account/ledger.h"
 #include "account/pld.h"
 #include "harness.h"
+#include "ledger/merge.h"
 #include "told.h"
 #include "wire/stream.h"
 
@@ -217,9 +218,11 @@ static double epsilon_of_events(const char *const *events)
 #define AUGMENTATION(copies)                                                             \
     "{'event': 'augmentation', 'stage': 'augment', 'copies': " copies                    \
     ", 'by': 'index', 'stable_under': 'replace-one'}"
-#define PARTITION(part, parts)                                                           \
+#define PARTITION_OF(cut, part, parts)                                                   \
     "{'event': 'partition', 'stage': 'split', 'parts': " parts ", 'part': " part         \
-    ", 'by': 'index', 'disjoint_under': 'replace-one'}"
+    ", 'by': 'index', 'seed': 0, 'cut': '" cut "', 'stability': {'replace-one': 1}, "    \
+    "'disjoint_under': 'replace-one'}"
+#define PARTITION(part, parts) PARTITION_OF("blake2b:1", part, parts)
 #define SELECTION(relation)                                                              \
     "{'event': 'selection', 'stage': 'split', 'by': 'index', 'stable_under': '" relation \
     "'}"
@@ -798,8 +801,7 @@ static void owners_and_models(void)
 {
 #define LOCAL(e) PURE(e, "local")
 #define OWNERS(a, b)                                                                     \
-    "{'event': 'merge', 'same_source': false, 'distinct_owners': true, 'branches': [[" a \
-    "], [" b "]]}"
+    "{'event': 'merge', 'distinct_owners': true, 'branches': [[" a "], [" b "]]}"
     SAME("owners", epsilon_of_events(EVENTS(OWNERS(LOCAL("5.0"), LOCAL("1.0")))), 5);
     SAME("public model",
          epsilon_of_events(EVENTS(OWNERS(
@@ -915,24 +917,23 @@ static void models_without_a_mechanism(void)
  * merging
  */
 
-/* A stream that load, split and train made: part `part` of `parts`. */
-static struct dpf_header part_of(const char *file, const char *split, int part, int parts,
-                                 const char *mechanism_event)
+/* A stream that load, split and train made: part `part` of `parts` of what has this
+ * digest; NULL: nobody knows. */
+static struct dpf_header part_of(const char *digest, const char *rule, int part,
+                                 int parts, const char *mechanism_event)
 {
     struct dpf_header h = {.is_protected = true};
-    char text[300];
-    snprintf(text, sizeof text, "{'stage': 'load', 'arguments': ['%s']}", file);
-    add(&h.provenance, text);
-    snprintf(text, sizeof text,
-             "{'stage': 'split', 'options': {'parts': '%d', 'part': '%d'%s}}", parts,
-             part, split);
-    add(&h.provenance, text);
-    add(&h.provenance, "{'stage': 'train', 'options': {'dp': true}}");
-    snprintf(text, sizeof text,
-             "{'event': 'partition', 'stage': 'split', 'parts': %d, 'part': %d, 'by': "
-             "'index', 'disjoint_under': 'replace-one'}",
-             parts, part);
-    add(&h.events, text);
+    const struct dpf_source_event source = {.name = "a.csv", .digest = digest};
+    const struct dpf_partition_event cut = {
+        .parts = (uint64_t)parts,
+        .part = (uint64_t)part,
+        .by = strchr(rule, 'c') ? "content" : "index",
+        .seed = strtoull(rule, NULL, 10),
+        .stability = {.add_remove = 0, .replace_one = 1},
+        .disjoint_under = DPF_REPLACE_ONE};
+    dpf_ledger_add_source(&h.events, "load", &source);
+    add(&h.provenance, "{'stage': 'load', 'version': '1', 'options': {}}");
+    dpf_ledger_add_partition(&h.events, "split", &cut, &h);
     if (mechanism_event)
         add(&h.events, mechanism_event);
     return h;
@@ -940,7 +941,7 @@ static struct dpf_header part_of(const char *file, const char *split, int part, 
 
 static void merge(struct dpf_header *into, struct dpf_header other)
 {
-    CU_ASSERT(dpf_header_merge(into, &other, NULL) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(into, &other, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&other);
 }
 
@@ -988,7 +989,7 @@ static void disjoint_parts_count_once(void)
     const struct dpf_spending both[] = {gaussian(3, 1, 1), gaussian(2, 1, 1)};
     SAME("and one for all", epsilon_of(&h), compose(both, 2, 1e-5));
     CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
-    CU_ASSERT(strstr(dpf_text_get(&a.assumes), "parallel") != NULL);
+    CU_ASSERT(strstr(dpf_text_get(&a.why), "parallel") != NULL);
     dpf_account_release(&a);
     dpf_header_release(&h);
     /* more than one mechanism in a part */
@@ -1030,25 +1031,25 @@ static void other_parts_add_up(void)
     merge(&h, part_of("a", "", 1, 3, THREE));
     SAME("other parts", epsilon_of(&h), sum);
     dpf_header_release(&h);
-    /* another stage in one of them */
-    h = part_of("a", "", 0, 2, FIVE);
-    struct dpf_header other = part_of("a", "", 1, 2, THREE);
-    add(&other.provenance, "{'stage': 'transform', 'options': {}}");
-    merge(&other, h);
-    ABOVE("another stage", epsilon_of(&other), compose(both + 1, 1, 1e-5));
-    dpf_header_release(&other);
     /* a part that does not exist */
     h = part_of("a", "", 0, 2, FIVE);
-    merge(&h, part_of("a", "", 2, 2, THREE));
+    struct dpf_header other = part_of("a", "", 2, 2, THREE);
+    merge(&h, other);
     SAME("part 2 of 2", epsilon_of(&h), sum);
     dpf_header_release(&h);
-    /* no provenance at all */
+    /* nobody knows what it is of: not even that both are of the same */
+    h = part_of(NULL, "", 0, 2, FIVE);
+    merge(&h, part_of(NULL, "", 1, 2, THREE));
+    SAME("unknown", epsilon_of(&h), sum);
+    dpf_header_release(&h);
     h = part_of("a", "", 0, 2, FIVE);
-    other = part_of("a", "", 1, 2, THREE);
-    dpf_values_release(&h.provenance);
-    dpf_values_release(&other.provenance);
-    merge(&h, other);
-    SAME("no provenance", epsilon_of(&h), sum);
+    merge(&h, part_of(NULL, "", 1, 2, THREE));
+    SAME("one unknown", epsilon_of(&h), sum);
+    dpf_header_release(&h);
+    /* by content: other options before it are other contents */
+    h = part_of("a", "c", 0, 2, FIVE);
+    merge(&h, part_of("a", "c", 1, 2, THREE));
+    SAME("by content", epsilon_of(&h), compose(both + 1, 1, 1e-5));
     dpf_header_release(&h);
     /* no partition */
     h = stream(EVENTS(FIVE));
@@ -1060,7 +1061,7 @@ static void other_parts_add_up(void)
     dpf_header_release(&h);
     /* hand-made: spent before the partition */
     const char *late =
-        "{'event': 'merge', 'same_source': true, 'branches': [[" FIVE
+        "{'event': 'merge', 'branches': [[" FIVE
         ", " PARTITION("0", "2") "]"
                                  ", [" THREE ", " PARTITION("1", "2") "]]}";
     SAME("late", epsilon_of_events(EVENTS(late)), sum);
@@ -1095,9 +1096,7 @@ static void many_parts(void)
  * records in common. */
 static void splits_of_other_seeds_overlap(void)
 {
-    static const char *const rules[][2] = {{", 'seed': '1'", ", 'seed': '2'"},
-                                           {"", ", 'seed': '2'"},
-                                           {", 'by': 'index'", ", 'by': 'content'"}};
+    static const char *const rules[][2] = {{"1", "2"}, {"", "2"}, {"", "c"}};
     const struct dpf_spending both[] = {gaussian(5, 1, 1), gaussian(3, 1, 1)};
     for (size_t i = 0; i < COUNT(rules); i++) {
         struct dpf_header h = part_of("a", rules[i][0], 0, 2, FIVE);
@@ -1129,11 +1128,10 @@ static void merges_in_turn(void)
     dpf_header_release(&h);
 }
 
-#define MERGE(source, one, other)                                                        \
-    "{'event': 'merge', 'same_source': " source ", 'branches': [[" one "], [" other "]]" \
-    "}"
-#define COPIES_OF(part) PARTITION(part, "2") ", " AUGMENTATION("5")
-#define SOME_OF(part)   PARTITION(part, "2") ", " SELECTION("add-remove")
+#define MERGE(one, other)  "{'event': 'merge', 'branches': [[" one "], [" other "]]}"
+#define OTHER(part, parts) PARTITION_OF("blake2b:2", part, parts)
+#define COPIES_OF(part)    PARTITION(part, "2") ", " AUGMENTATION("5")
+#define SOME_OF(part)      PARTITION(part, "2") ", " SELECTION("add-remove")
 #define WITH_MODEL                                                                       \
     PARTITION("0", "2")                                                                  \
     ", {'event': 'model', 'data': 'protected', 'events': [" THREE "]}, " FIVE
@@ -1143,10 +1141,11 @@ static void merges_in_turn(void)
 static void mechanisms_after_a_merge(void)
 {
     for (int other = 0; other < 2; other++) {
-        const char *copies = other ? MERGE("false", COPIES_OF("0"), COPIES_OF("1"))
-                                   : MERGE("true", COPIES_OF("0"), COPIES_OF("1"));
-        const char *selected = other ? MERGE("false", SOME_OF("0"), PARTITION("1", "2"))
-                                     : MERGE("true", SOME_OF("0"), PARTITION("1", "2"));
+        const char *copies =
+            other ? MERGE(COPIES_OF("0"), OTHER("1", "2") ", " AUGMENTATION("5"))
+                  : MERGE(COPIES_OF("0"), COPIES_OF("1"));
+        const char *selected = other ? MERGE(SOME_OF("0"), OTHER("1", "2"))
+                                     : MERGE(SOME_OF("0"), PARTITION("1", "2"));
         /* a record of other streams may be in both */
         SAME("copies", epsilon_of_events(EVENTS(copies, GAUSSIAN("10.0", "replace-one"))),
              compose_one(gaussian(other ? 1 : 2, 1, 1), 1e-5));
@@ -1158,14 +1157,14 @@ static void mechanisms_after_a_merge(void)
 /* The same part twice: every record is there twice. */
 static void mechanisms_after_overlapping_parts(void)
 {
-    const char *twice = MERGE("true", PARTITION("0", "2"), PARTITION("0", "2"));
+    const char *twice = MERGE(PARTITION("0", "2"), PARTITION("0", "2"));
     ABOVE("twice", epsilon_of_events(EVENTS(twice, GAUSSIAN("4.0", "replace-one"))),
           compose_one(gaussian(2, 1, 1), 1e-5) * (1 - 1e-9));
     /* private records of two streams, in no relation that is known */
     struct dpf_header h = {.is_private = true}, other = {.is_private = true};
     add(&h.provenance, "{'stage': 'load', 'arguments': ['a']}");
     add(&other.provenance, "{'stage': 'load', 'arguments': ['b']}");
-    CU_ASSERT(dpf_header_merge(&h, &other, NULL) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(&h, &other, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&other);
     mechanism(&h, gaussian(4, 1, 1), DPF_REPLACE_ONE);
     SAME("two streams", epsilon_of(&h), compose_one(gaussian(2, 1, 1), 1e-5));
@@ -1175,7 +1174,7 @@ static void mechanisms_after_overlapping_parts(void)
     other = stream(EVENTS(THREE));
     add(&h.provenance, "{'stage': 'load', 'arguments': ['a']}");
     add(&other.provenance, "{'stage': 'load', 'arguments': ['b']}");
-    CU_ASSERT(dpf_header_merge(&h, &other, NULL) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(&h, &other, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&other);
     SAME("two releases", epsilon_of(&h), compose_one(gaussian(3, 1, 2), 1e-5));
     dpf_header_release(&h);
@@ -1184,7 +1183,7 @@ static void mechanisms_after_overlapping_parts(void)
 /* A branch that used a model is not apart from the others: the model may be of theirs. */
 static void models_in_branches(void)
 {
-    const char *merged = MERGE("true", WITH_MODEL, PARTITION("1", "2") ", " THREE);
+    const char *merged = MERGE(WITH_MODEL, PARTITION("1", "2") ", " THREE);
     const struct dpf_spending all[] = {gaussian(3, 1, 2), gaussian(5, 1, 1)};
     ABOVE("all", epsilon_of_events(EVENTS(merged)),
           compose_one(gaussian(3, 1, 2), 1e-5) * (1 - 1e-9));

@@ -1,0 +1,48 @@
+#include "ledger/merge.h"
+
+#include "base/banned.h"
+
+void dpf_ledger_add_branch(struct dpf_values *branches, const struct dpf_values *events)
+{
+    msgpack_packer p = dpf_values_packer(branches);
+    msgpack_pack_array(&p, events->count);
+    dpf_buffer_append(&branches->bytes, events->bytes.data, events->bytes.size);
+    branches->count++;
+}
+
+enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
+                                       const struct dpf_values *branches,
+                                       bool distinct_owners, struct dpf_error *e)
+{
+    dpf_values_release(events);
+    msgpack_packer p = dpf_values_packer(events);
+    msgpack_pack_map(&p, distinct_owners ? 3 : 2);
+    dpf_pack_string(&p, "event");
+    dpf_pack_string(&p, "merge");
+    if (distinct_owners) {
+        dpf_pack_string(&p, "distinct_owners");
+        msgpack_pack_true(&p);
+    }
+    dpf_pack_string(&p, "branches");
+    msgpack_pack_array(&p, branches->count);
+    dpf_buffer_append(&events->bytes, branches->bytes.data, branches->bytes.size);
+    events->count = 1;
+    return dpf_buffer_ok(&events->bytes) && dpf_buffer_ok(&branches->bytes)
+               ? DPF_OK
+               : dpf_fail_memory(e);
+}
+
+/* What was done to the one was not done to the other, so each keeps a list of its own.
+ * Whether they share records is for the reader of the ledger to tell, from the lists. */
+enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
+                                 struct dpf_error *e)
+{
+    dpf_values_append(&into->provenance, &other->provenance);
+    if (!into->is_private && into->branches.count == 0 && into->events.count == 0 &&
+        other->events.count == 0)
+        return DPF_OK; /* nothing that anybody would have to know */
+    if (into->branches.count == 0)
+        dpf_ledger_add_branch(&into->branches, &into->events);
+    dpf_ledger_add_branch(&into->branches, &other->events);
+    return dpf_ledger_write_merge(&into->events, &into->branches, false, e);
+}

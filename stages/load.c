@@ -47,6 +47,7 @@ static const struct dpf_option options[] = {
 
 static struct dpf_columns columns;
 static struct dpf_source *source;
+static struct dpf_contents contents;
 static uint64_t produced;
 
 static struct dpf_load_request request(const struct dpf_stage *s)
@@ -83,7 +84,6 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_load_request q = request(s);
-    struct dpf_contents contents = {.unknown = false};
     enum dpf_status status = dpf_catalog_open(&q, &source, e);
     if (status == DPF_OK)
         status = dpf_header_copy(&s->out, &source->header, e);
@@ -92,7 +92,6 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         status = dpf_catalog_contents(&q, &contents, e);
     if (status == DPF_OK)
         status = dpf_source_describe(s, &contents, e);
-    dpf_contents_release(&contents);
     if (status != DPF_OK)
         return status;
     if (opt.limit >= 0) {
@@ -125,9 +124,16 @@ static enum dpf_status on_produce(struct dpf_stage *s, struct dpf_batch *b,
     return status;
 }
 
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    return dpf_contents_unchanged(&contents, e);
+}
+
 static void on_release(struct dpf_stage *s)
 {
     (void)s;
+    dpf_contents_release(&contents);
     dpf_source_destroy(&source);
     dpf_columns_release(&columns);
 }
@@ -155,6 +161,7 @@ static const struct dpf_stage_info info = {
     .on_fingerprint = on_fingerprint,
     .on_open = on_open,
     .on_produce = on_produce,
+    .on_close = on_close,
     .on_release = on_release,
 };
 

@@ -458,26 +458,22 @@ static const char *published_sum(const char *set, const char *path)
 
 /* Files that lie there under the name of a set may hold anything: only what was published
  * is taken for it. */
-static enum dpf_status stored_contents(const struct data_set *set,
-                                       const struct file_list *files, bool *genuine,
-                                       struct dpf_contents *c, struct dpf_error *e)
+static enum dpf_status add_stored(const struct data_set *set,
+                                  const struct file_list *files, struct dpf_contents *c,
+                                  struct dpf_error *e)
 {
     enum dpf_status status = DPF_OK;
-    *genuine = true;
-    for (size_t i = 0; status == DPF_OK && i < files->count; i++) {
-        bool one;
-        char role = set->kind == SET_IDX && i > 0 ? 'y' : 'x';
-        status = dpf_contents_add_file(
-            c, role, files->paths[i], published_sum(set->name, files->paths[i]), &one, e);
-        *genuine = *genuine && one;
-    }
+    for (size_t i = 0; status == DPF_OK && i < files->count; i++)
+        status = dpf_contents_add_file(c, set->kind == SET_IDX && i > 0 ? 'y' : 'x',
+                                       files->paths[i],
+                                       published_sum(set->name, files->paths[i]), e);
     return status;
 }
 
 /* Made from a seed, or embedded: what was asked for tells what comes. */
-static enum dpf_status made_contents(const struct dpf_load_request *q,
-                                     const struct data_set *set, bool train,
-                                     struct dpf_contents *c, struct dpf_error *e)
+static enum dpf_status add_made(const struct dpf_load_request *q,
+                                const struct data_set *set, bool train,
+                                struct dpf_contents *c, struct dpf_error *e)
 {
     uint64_t count = q->count ? q->count : train ? set->train_count : set->test_count;
     char *text =
@@ -495,19 +491,19 @@ static enum dpf_status set_contents(const struct dpf_load_request *q,
                                     struct dpf_contents *c, struct dpf_error *e)
 {
     struct file_list files = {.count = 0};
-    bool made = set->kind >= SET_DRAWN, genuine = true;
+    bool generated = set->kind >= SET_DRAWN;
+    bool made = generated || set->kind == SET_DIGITS;
     enum dpf_status status = list_files(set, q->data_dir, q->partial, train, &files, e);
     if (status == DPF_OK)
-        status = made || set->kind == SET_DIGITS
-                     ? made_contents(q, set, train, c, e)
-                     : stored_contents(set, &files, &genuine, c, e);
+        status = made ? add_made(q, set, train, c, e) : add_stored(set, &files, c, e);
     file_list_release(&files);
-    /* so many that training records would be those of the test */
-    if (made && q->count > synth_test_first)
-        genuine = false;
-    if (status != DPF_OK || !genuine)
+    if (status == DPF_OK)
+        status = dpf_contents_read(c, e);
+    /* of so many, the last training records would be the first of the test */
+    if (status != DPF_OK || !dpf_contents_genuine(c) ||
+        (generated && q->count > synth_test_first))
         return status;
-    if (made)
+    if (generated)
         snprintf(c->set, sizeof c->set, "%s seed %llu", set->name,
                  (unsigned long long)q->seed);
     else
@@ -526,8 +522,8 @@ enum dpf_status dpf_catalog_contents(const struct dpf_load_request *q,
         return set ? set_contents(q, set, train, test, c, e) : DPF_USAGE;
     }
     for (size_t i = 0; status == DPF_OK && i < q->name_count; i++)
-        status = dpf_contents_add_file(c, 'x', q->names[i], NULL, NULL, e);
+        status = dpf_contents_add_file(c, 'x', q->names[i], NULL, e);
     for (size_t i = 0; status == DPF_OK && i < q->label_count; i++)
-        status = dpf_contents_add_file(c, 'y', q->labels[i], NULL, NULL, e);
-    return status;
+        status = dpf_contents_add_file(c, 'y', q->labels[i], NULL, e);
+    return status == DPF_OK ? dpf_contents_read(c, e) : status;
 }

@@ -761,6 +761,175 @@ static void augmentation_multiplies(void)
         epsilon_of_events(EVENTS(AUGMENTATION("5"), GAUSSIAN("8.0", "add-remove")))));
 }
 
+static const char *json_get(const char *p, const char *key);
+static bool json_starts(const char *json, const char *key, const char *text);
+
+#define STABLE(map) "{'event': 'selection', 'by': 'order', 'stability': {" map "}}"
+#define DIVIDED(rule, part, map, relation)                                               \
+    "{'event': 'partition', 'parts': 2, 'part': " part ", 'by': '" rule "', 'seed': 0, " \
+    "'cut': 'blake2b:" rule "', 'stability': {" map "}, 'disjoint_under': '" relation    \
+    "'}"
+#define IN_ORDER(part)                                                                   \
+    DIVIDED("order", part, "'add-remove': 2, 'replace-one': 1", "replace-one")
+#define BY_CONTENT(part) DIVIDED("content", part, "'add-remove': 1", "add-remove")
+#define BOTH(one, other) "{'event': 'merge', 'branches': [[" one "], [" other "]]}"
+
+/* By basic composition, at delta 0. */
+static double exactly(const char *const *events)
+{
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    struct dpf_header h = stream(events);
+    double epsilon = epsilon_as(&h, &basic);
+    dpf_header_release(&h);
+    return epsilon;
+}
+
+/* A number instead of a refusal: what one record becomes counts as a group. */
+static void stability_is_a_group(void)
+{
+#define FIRST "'add-remove': 2, 'replace-one': 1"
+    SAME("first N, one in and one out",
+         epsilon_of_events(EVENTS(STABLE(FIRST), GAUSSIAN("8.0", "add-remove"))),
+         compose_one(gaussian(4, 1, 1), 1e-5));
+    SAME("first N, replaced",
+         epsilon_of_events(EVENTS(STABLE(FIRST), GAUSSIAN("8.0", "replace-one"))),
+         compose_one(gaussian(8, 1, 1), 1e-5));
+    SAME("pure", exactly(EVENTS(STABLE(FIRST), PURE("0.3", "add-remove"))), 0.6);
+    SAME("local", exactly(EVENTS(STABLE(FIRST), PURE("0.3", "local"))), 0.3);
+    SAME("twice",
+         exactly(EVENTS(STABLE(FIRST), STABLE(FIRST), PURE("0.1", "add-remove"))), 0.4);
+    CU_ASSERT(isinf(epsilon_of_events(
+        EVENTS(STABLE("'replace-one': 1"), GAUSSIAN("8.0", "add-remove")))));
+    CU_ASSERT(
+        isinf(epsilon_of_events(EVENTS(STABLE(""), GAUSSIAN("8.0", "replace-one")))));
+    CU_ASSERT(isinf(epsilon_of_events(EVENTS(STABLE("'add-remove': 1"), STABLE(FIRST),
+                                             GAUSSIAN("8.0", "replace-one")))));
+    SAME("a file twice",
+         exactly(
+             EVENTS("{'event': 'augmentation', 'copies': 2, 'by': 'file', 'stability': "
+                    "{'add-remove': 2, 'replace-one': 2}}",
+                    STABLE(FIRST), PURE("0.1", "add-remove"))),
+         0.4);
+    /* it is said why */
+    struct dpf_header h = stream(EVENTS(STABLE(FIRST), PURE("0.3", "add-remove")));
+    struct dpf_account a;
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    CU_ASSERT(strstr(dpf_text_get(&a.why), "one record changes up to 2") != NULL);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    static const char *const bad[] = {
+        STABLE("'add-remove': 0"),
+        STABLE("'add-remove': -1"),
+        STABLE("'replace-one': 'x'"),
+        STABLE("'replace-one': 1.5"),
+        STABLE("'add-remove': 1000001"),
+        "{'event': 'selection', 'stability': 7}",
+        "{'event': 'augmentation', 'copies': 3, 'stability': {'add-remove': 2}}"};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        h = stream(EVENTS(bad[i], PURE("0.3", "add-remove")));
+        CU_ASSERT(refused(&h, &usual, "malformed"));
+        dpf_header_release(&h);
+    }
+#undef FIRST
+}
+
+/* Contiguous parts: a record less moves the borders of all of them. */
+static void parts_in_order(void)
+{
+    SAME("replaced: one part",
+         exactly(EVENTS(BOTH(IN_ORDER("0") ", " PURE("0.3", "replace-one"),
+                             IN_ORDER("1") ", " PURE("0.2", "local")))),
+         0.3);
+    SAME("removed: every part, as groups of 2",
+         exactly(EVENTS(BOTH(IN_ORDER("0") ", " PURE("0.3", "add-remove"),
+                             IN_ORDER("1") ", " PURE("0.2", "add-remove")))),
+         1.0);
+    SAME("by content",
+         exactly(EVENTS(BOTH(BY_CONTENT("0") ", " PURE("0.3", "add-remove"),
+                             BY_CONTENT("1") ", " PURE("0.2", "add-remove")))),
+         0.3);
+    /* the first N, then by content: one goes, another comes, in two parts perhaps */
+    const char *first = STABLE("'add-remove': 2, 'replace-one': 1") ", ";
+    struct dpf_text t = {0};
+    dpf_text_addf(&t, "{'event': 'merge', 'branches': [[%s%s, %s], [%s%s, %s]]}", first,
+                  BY_CONTENT("0"), PURE("0.3", "add-remove"), first, BY_CONTENT("1"),
+                  PURE("0.2", "add-remove"));
+    SAME("of the first", exactly(EVENTS(dpf_text_get(&t))), 1.0);
+    dpf_text_release(&t);
+    /* put together again, noise on all */
+    SAME("together, replaced",
+         exactly(EVENTS(BOTH(IN_ORDER("0"), IN_ORDER("1")), PURE("0.3", "replace-one"))),
+         0.3);
+    SAME("together, removed",
+         exactly(EVENTS(BOTH(IN_ORDER("0"), IN_ORDER("1")), PURE("0.3", "add-remove"))),
+         1.2);
+}
+
+/* What everyone has to believe, and what it takes to believe less, a line each. */
+static void assumptions_are_told(void)
+{
+    static const char *const always[] = {"each person has one record",
+                                         "nothing else is released from these records",
+                                         "declared bounds, '--public' and the ledgers"};
+    struct dpf_header h =
+        stream(EVENTS(GAUSSIAN("2.0", "add-remove"), GAUSSIAN("3.0", "add-remove")));
+    struct dpf_account a;
+    struct dpf_text t = {0}, json = {0};
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    dpf_account_json(&a, NULL, &json);
+    for (size_t i = 0; i < COUNT(always); i++) {
+        const char *at = strstr(dpf_text_get(&t), always[i]);
+        CU_ASSERT(at && !strstr(at + 1, always[i])); /* once */
+        CU_ASSERT(at && strncmp(at - 11, "assuming   ", 11) == 0);
+        CU_ASSERT(at && strstr(at, "(to remove this: ") < strchr(at, '\n'));
+    }
+    CU_ASSERT(!strstr(t.data, "number of records"));
+    CU_ASSERT(json_starts(json_get(dpf_text_get(&json), "proven"), "assumes", "[\"each"));
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    dpf_text_reset(&t);
+    /* where the number of records is public, and why */
+    const struct dpf_mechanism_event m = {.spending = gaussian(2, 0.1, 5),
+                                          .sampling = "poisson",
+                                          .relation = DPF_ADD_REMOVE,
+                                          .tells_count = true,
+                                          .assumes = "the sky is blue"};
+    h = (struct dpf_header){.is_protected = true};
+    dpf_ledger_add_mechanism(&h.events, "train", &m);
+    dpf_ledger_add_mechanism(&h.events, "train", &m);
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    const char *at =
+        strstr(t.data, "assuming   the number of records is public: the samp");
+    CU_ASSERT(at && !strstr(at + 20, "number of records"));
+    at = strstr(t.data, "assuming   the sky is blue\n");
+    CU_ASSERT(at && !strstr(at + 20, "sky"));
+    dpf_account_release(&a);
+    dpf_text_reset(&t);
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &replace_one, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    CU_ASSERT(strstr(t.data, "assuming   the number of records is public, as it is under "
+                             "replace-one") != NULL);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    dpf_text_reset(&t);
+    /* nothing promised, nothing assumed; nothing private: only that it is true */
+    h = stream(EVENTS("{'event': 'none', 'why': 'x'}"));
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    CU_ASSERT(!strstr(t.data, "assuming"));
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    dpf_text_reset(&t);
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    CU_ASSERT(strstr(t.data, "'--public'") && !strstr(t.data, "person"));
+    dpf_account_release(&a);
+    dpf_text_release(&t);
+    dpf_text_release(&json);
+}
+
 /* So many copies that nothing is left of the noise: no epsilon can be stated, but nobody
  * used a program wrongly. And no number of copies is too large to count. */
 static void very_many_copies(void)
@@ -1363,6 +1532,9 @@ const struct dpf_test dpf_tests[] = {
     {"groups of records, beyond all bounds", group_privacy_beyond_all_bounds},
     {"sampling under other relations is refused", sampling_under_other_relations},
     {"augmentation multiplies", augmentation_multiplies},
+    {"stability is a group", stability_is_a_group},
+    {"parts in order", parts_in_order},
+    {"every assumption is told, once", assumptions_are_told},
     {"so many copies that no noise is left", very_many_copies},
     {"owners count once, unless one used another's model", owners_and_models},
     {"selections that do not fit the relation", selections_that_do_not_fit},

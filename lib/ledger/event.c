@@ -246,6 +246,11 @@ static const struct {
     [DPF_EVENT_MERGE] = {"merge", read_merge},
 };
 
+const char *dpf_event_word(enum dpf_event_kind kind)
+{
+    return kinds[kind].name;
+}
+
 enum dpf_status dpf_event_read(const msgpack_object *o, struct dpf_event *v,
                                struct dpf_error *e)
 {
@@ -304,6 +309,20 @@ enum dpf_status dpf_event_list_init(struct dpf_event_list *l, const struct dpf_v
     if (status != DPF_OK)
         dpf_event_list_release(l);
     return status;
+}
+
+/* ------------------------------------------------------------------------- standing */
+
+void dpf_standing_protect(struct dpf_header *h)
+{
+    h->is_private = false;
+    h->is_protected = true;
+}
+
+void dpf_standing_join(struct dpf_header *into, const struct dpf_header *other)
+{
+    into->is_private = into->is_private || other->is_private;
+    into->is_protected = !into->is_private && (into->is_protected || other->is_protected);
 }
 
 /* ------------------------------------------------------------------------ questions */

@@ -32,6 +32,17 @@ enum dpf_relation {
 };
 extern const char *const dpf_relation_words[]; /* ended by NULL */
 
+/* Whether the data of a stream may be seen. */
+enum dpf_standing {
+    DPF_PRIVATE,   /* by their owner alone */
+    DPF_PROTECTED, /* by whom the cost of the mechanisms allows it */
+    DPF_PUBLIC,    /* by everyone */
+};
+/* A mechanism stands before private data now: what follows came out of it. */
+void dpf_standing_protect(struct dpf_header *h);
+/* Data of both: as private as the more private of the two. */
+void dpf_standing_join(struct dpf_header *into, const struct dpf_header *other);
+
 /* What a mechanism spends: account/spending.h says what the numbers promise. */
 enum dpf_spending_kind {
     DPF_SPEND_GAUSSIAN,
@@ -153,8 +164,6 @@ bool dpf_span_is(struct dpf_span s, const char *word);
 /* Both are there, and equal. */
 bool dpf_span_same(struct dpf_span a, struct dpf_span b);
 
-enum dpf_standing { DPF_PRIVATE, DPF_PROTECTED, DPF_PUBLIC };
-
 /* One event. Which members mean something, its kind says. */
 struct dpf_event {
     enum dpf_event_kind kind;
@@ -180,6 +189,8 @@ struct dpf_event {
     const msgpack_object *events, *branches;
     bool distinct_owners;
 };
+/* What a kind is called. */
+const char *dpf_event_word(enum dpf_event_kind kind);
 /* An event that is not known by name, or lacks what its kind needs, is DPF_PRIVACY: no
  * epsilon can be stated. */
 enum dpf_status dpf_event_read(const msgpack_object *o, struct dpf_event *event,

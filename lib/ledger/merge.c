@@ -18,7 +18,7 @@ enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
     msgpack_packer p = dpf_values_packer(events);
     msgpack_pack_map(&p, distinct_owners ? 3 : 2);
     dpf_pack_string(&p, "event");
-    dpf_pack_string(&p, "merge");
+    dpf_pack_string(&p, dpf_event_word(DPF_EVENT_MERGE));
     if (distinct_owners) {
         dpf_pack_string(&p, "distinct_owners");
         msgpack_pack_true(&p);
@@ -37,6 +37,7 @@ enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
 enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
                                  struct dpf_error *e)
 {
+    dpf_standing_join(into, other);
     dpf_values_append(&into->provenance, &other->provenance);
     if (!into->is_private && into->branches.count == 0 && into->events.count == 0 &&
         other->events.count == 0)

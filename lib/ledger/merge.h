@@ -5,8 +5,8 @@
 #include "ledger/event.h"
 #include "wire/stream.h"
 
-/* Add the ledger and provenance of the second header to the first: a dpf_ledger_merger,
- * to be handed to the readers of streams. */
+/* Add the ledger, standing and provenance of the second header to the first: a
+ * dpf_ledger_merger, to be handed to the readers of streams. */
 enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
                                  struct dpf_error *e);
 

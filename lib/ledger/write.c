@@ -41,12 +41,12 @@ static void yes(msgpack_packer *p, const char *key)
 }
 
 /* What every event begins with; `more` keys follow. */
-static msgpack_packer begin(struct dpf_values *events, const char *kind,
+static msgpack_packer begin(struct dpf_values *events, enum dpf_event_kind kind,
                             const char *stage, size_t more)
 {
     msgpack_packer p = dpf_values_packer(events);
     msgpack_pack_map(&p, 2 + more);
-    pair(&p, "event", kind);
+    pair(&p, "event", dpf_event_word(kind));
     pair(&p, "stage", stage);
     events->count++;
     return p;
@@ -106,7 +106,7 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
 {
     const struct dpf_spending *s = &m->spending;
     bool response = s->kind == DPF_SPEND_RESPONSE;
-    msgpack_packer p = begin(events, "mechanism", stage,
+    msgpack_packer p = begin(events, DPF_EVENT_MECHANISM, stage,
                              8 + response + (m->norm ? 2 : 0) + (m->assumes != NULL) +
                                  (m->method != NULL) + (m->units > 0) +
                                  (m->probability_count > 0) + (m->moments != NULL) +
@@ -132,7 +132,7 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
 
 void dpf_ledger_add_none(struct dpf_values *events, const char *stage, const char *why)
 {
-    msgpack_packer p = begin(events, "none", stage, 2);
+    msgpack_packer p = begin(events, DPF_EVENT_NONE, stage, 2);
     pair(&p, "why", why);
     dpf_pack_string(&p, "proven");
     msgpack_pack_map(&p, 2);
@@ -143,28 +143,28 @@ void dpf_ledger_add_none(struct dpf_values *events, const char *stage, const cha
 
 void dpf_ledger_add_seed(struct dpf_values *events, const char *stage)
 {
-    msgpack_packer p = begin(events, "insecure-seed", stage, 1);
+    msgpack_packer p = begin(events, DPF_EVENT_SEED, stage, 1);
     pair(&p, "why", "whoever knows the seed can repeat every draw: no guarantee");
 }
 
 void dpf_ledger_add_mixing(struct dpf_values *events, const char *stage, const char *by)
 {
-    msgpack_packer p = begin(events, "mixing", stage, 1);
+    msgpack_packer p = begin(events, DPF_EVENT_MIXING, stage, 1);
     pair(&p, "by", by);
 }
 
 void dpf_ledger_add_randomised(struct dpf_values *events, const char *stage,
                                const char *method)
 {
-    msgpack_packer p = begin(events, "randomised", stage, 1);
+    msgpack_packer p = begin(events, DPF_EVENT_RANDOMISED, stage, 1);
     pair(&p, "method", method);
 }
 
 void dpf_ledger_add_source(struct dpf_values *events, const char *stage,
                            const struct dpf_source_event *s)
 {
-    msgpack_packer p =
-        begin(events, "source", stage, 1 + (s->digest != NULL) + (s->set ? 2 : 0));
+    msgpack_packer p = begin(events, DPF_EVENT_SOURCE, stage,
+                             1 + (s->digest != NULL) + (s->set ? 2 : 0));
     pair(&p, "name", s->name);
     if (s->digest)
         pair(&p, "digest", s->digest);
@@ -177,7 +177,7 @@ void dpf_ledger_add_source(struct dpf_values *events, const char *stage,
 void dpf_ledger_add_selection(struct dpf_values *events, const char *stage,
                               const struct dpf_selection_event *s)
 {
-    msgpack_packer p = begin(events, "selection", stage, 3 + s->count_private);
+    msgpack_packer p = begin(events, DPF_EVENT_SELECTION, stage, 3 + s->count_private);
     pair(&p, "by", s->by);
     pair(&p, "rule", s->rule);
     stability(&p, s->stability);
@@ -191,8 +191,8 @@ void dpf_ledger_add_partition(struct dpf_values *events, const char *stage,
 {
     char cut[DPF_SOURCE_TEXT];
     bool known = dpf_source_cut(c, of, cut);
-    msgpack_packer p =
-        begin(events, "partition", stage, 6 + known + (c->share > 0) + c->count_private);
+    msgpack_packer p = begin(events, DPF_EVENT_PARTITION, stage,
+                             6 + known + (c->share > 0) + c->count_private);
     whole(&p, "parts", c->parts);
     whole(&p, "part", c->part);
     pair(&p, "by", c->by);
@@ -210,7 +210,7 @@ void dpf_ledger_add_partition(struct dpf_values *events, const char *stage,
 void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
                                  uint64_t copies, const char *by, struct dpf_stability s)
 {
-    msgpack_packer p = begin(events, "augmentation", stage, 3);
+    msgpack_packer p = begin(events, DPF_EVENT_AUGMENTATION, stage, 3);
     whole(&p, "copies", copies);
     pair(&p, "by", by);
     stability(&p, s);
@@ -219,7 +219,7 @@ void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
 void dpf_ledger_add_model(struct dpf_values *events, const char *stage,
                           const struct dpf_header *model)
 {
-    msgpack_packer p = begin(events, "model", stage, 2);
+    msgpack_packer p = begin(events, DPF_EVENT_MODEL, stage, 2);
     pair(&p, "data", dpf_header_standing(model));
     dpf_pack_string(&p, "events");
     msgpack_pack_array(&p, model->events.count);

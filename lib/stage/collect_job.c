@@ -69,6 +69,7 @@ static enum dpf_status merge_provenance(struct dpf_header *into,
                                         const struct dpf_header *other,
                                         struct dpf_error *e)
 {
+    dpf_standing_join(into, other);
     dpf_values_append(&into->provenance, &other->provenance);
     return dpf_buffer_ok(&into->provenance.bytes) ? DPF_OK : dpf_fail_memory(e);
 }

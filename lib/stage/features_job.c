@@ -261,8 +261,8 @@ void dpf_features_describe(const struct dpf_features_job *j, struct dpf_stage *s
         describe_paper(j, s);
     else
         describe_sound(j, s);
-    s->out.is_protected = s->out.is_protected || !j->plain;
-    s->out.is_private = j->plain;
+    if (!j->plain)
+        dpf_standing_protect(&s->out);
 }
 
 /* ------------------------------------------------------------------------ the stream */

@@ -161,9 +161,7 @@ static void adopt_provenance(struct dpf_values *to, const struct dpf_values *fro
 void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
     adopt_provenance(&s->out.provenance, &model->provenance);
-    s->out.is_private = s->out.is_private || model->is_private;
-    s->out.is_protected =
-        !s->out.is_private && (s->out.is_protected || model->is_protected);
+    dpf_standing_join(&s->out, model);
     if (model->is_private || model->events.count > 0)
         dpf_ledger_add_model(&s->out.events, s->info->name, model);
 }

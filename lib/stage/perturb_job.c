@@ -310,8 +310,8 @@ static enum dpf_status open_records(struct dpf_perturb_job *j, struct dpf_stage 
         return DPF_OK;
     }
     dpf_header_keep_field(&s->out, j->x);
-    s->out.is_protected = s->out.is_protected || s->out.is_private;
-    s->out.is_private = false;
+    if (s->out.is_private)
+        dpf_standing_protect(&s->out);
     return status;
 }
 
@@ -508,8 +508,8 @@ static void write_events(struct dpf_perturb_job *j, struct dpf_stage *s)
                             "the coefficients were released without noise");
     } else {
         dpf_ledger_add_mechanism(events, s->info->name, &j->event);
-        s->out.is_private = records && s->out.is_private;
-        s->out.is_protected = s->out.is_protected || !records;
+        if (!records)
+            dpf_standing_protect(&s->out);
     }
 }
 

@@ -321,8 +321,7 @@ enum dpf_status dpf_randomize_job_open(struct dpf_randomize_job *j, struct dpf_s
     s->drops_others = true; /* nothing leaves that the mechanism has not seen */
     if (s->in.is_private) {
         add_events(j, s);
-        s->out.is_private = false;
-        s->out.is_protected = true;
+        dpf_standing_protect(&s->out);
     } else {
         dpf_ledger_add_randomised(&s->out.events, s->info->name, j->method_word);
     }

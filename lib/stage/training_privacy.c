@@ -223,8 +223,7 @@ static enum dpf_status describe_steps(const struct dpf_training *t, int64_t step
                                       : (int64_t)s.list[i].count;
     }
     free(s.list);
-    h->is_private = false;
-    h->is_protected = true;
+    dpf_standing_protect(h);
     return dpf_buffer_ok(&h->events.bytes) ? DPF_OK : dpf_fail_memory(e);
 }
 

@@ -37,8 +37,8 @@ struct dpf_stream_reader {
     char digest[DPF_CHECKSUM_TEXT]; /* of the last lane that ended, as in its trailer */
 };
 
-/* What becomes of the ledgers and provenances of streams that are read as one: adds the
- * second header's to the first's (lib/ledger knows how). */
+/* What becomes of the ledgers, standings and provenances of streams that are read as one:
+ * adds the second header's to the first's (lib/ledger knows how). */
 typedef enum dpf_status dpf_ledger_merger(struct dpf_header *into,
                                           const struct dpf_header *other,
                                           struct dpf_error *e);

@@ -19,8 +19,6 @@ enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_heade
     }
     into->has_records = into->has_records && other->has_records;
     into->records += other->records;
-    into->is_private = into->is_private || other->is_private;
-    into->is_protected = !into->is_private && (into->is_protected || other->is_protected);
     return merge(into, other, e);
 }
 

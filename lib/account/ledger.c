@@ -264,6 +264,7 @@ enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_heade
             "them without a mechanism";
         dpf_reading_unbounded(r, why, sizeof why - 1);
     }
+    r->replaces = request->convert && request->relation == DPF_REPLACE_ONE;
     enum dpf_status status = dpf_reading_take(r, &h->events, e);
     if (status == DPF_OK && h->is_protected && a->mechanisms == 0) {
         static const char why[] = "the stream says that it is protected, but its ledger "

@@ -299,13 +299,15 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
 {
     struct dpf_reading after = {.account = r->account,
                                 .unbounded = r->unbounded,
+                                .replaces = r->replaces,
+                                .from_ledger = r->from_ledger,
                                 .tells_apart = r->tells_apart,
                                 .memory_failed = r->memory_failed};
     struct context all = {0};
     enum dpf_status status = DPF_OK;
     *fits = true;
     for (uint32_t b = 0; status == DPF_OK && *fits && b < branches->via.array.size; b++) {
-        struct dpf_reading one = {.account = r->account};
+        struct dpf_reading one = {.account = r->account, .replaces = r->replaces};
         struct context own = *c;
         for (size_t i = 0; i < r->path_count; i++)
             copy_path(&one, &r->paths[i]);
@@ -356,7 +358,7 @@ static enum dpf_status take_merge(const struct dpf_event *v, struct dpf_reading 
         by_owner = !uses_model(&branches->via.array.ptr[i], 0);
     bool apart[2], spends = false;
     for (int i = 0; i < 2; i++) {
-        apart[i] = by_owner || are_disjoint(branches, i);
+        apart[i] = by_owner || ((i || !r->replaces) && are_disjoint(branches, i));
         for (uint32_t k = 0; !apart[i] && !spends && k < branches->via.array.size; k++)
             spends = spends_under(&branches->via.array.ptr[k], i, 0);
     }

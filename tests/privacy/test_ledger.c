@@ -848,6 +848,14 @@ static void parts_in_order(void)
          exactly(EVENTS(BOTH(BY_CONTENT("0") ", " PURE("0.3", "add-remove"),
                              BY_CONTENT("1") ", " PURE("0.2", "add-remove")))),
          0.3);
+    /* replaced: out of the one part, into the other */
+    const struct dpf_account_request replaced = {
+        .method = DPF_METHOD_BASIC, .convert = true, .relation = DPF_REPLACE_ONE};
+    struct dpf_header h =
+        stream(EVENTS(BOTH(BY_CONTENT("0") ", " PURE("0.3", "add-remove"),
+                           BY_CONTENT("1") ", " PURE("0.2", "add-remove"))));
+    ABOVE("by content, replaced", epsilon_as(&h, &replaced), 0.5);
+    dpf_header_release(&h);
     /* the first N, then by content: one goes, another comes, in two parts perhaps */
     const char *first = STABLE("'add-remove': 2, 'replace-one': 1") ", ";
     struct dpf_text t = {0};

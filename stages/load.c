@@ -146,11 +146,15 @@ static const struct dpf_stage_info info = {
     .privacy = "none spent; the stream is marked private unless --public, and its source "
                "named by a digest that only the owner of the records can compute",
     .example = "dpflow load digits:train | dpflow inspect",
-    .detail = "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
-              "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
-              "synth-leaves, synth-census and synth-tumour (generated); each with :train "
-              "or :test, digits also with :all.\n"
-              "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.",
+    .detail =
+        "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
+        "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
+        "synth-leaves, synth-census and synth-tumour (generated); each with :train "
+        "or :test, digits also with :all.\n"
+        "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.\n\n"
+        "The owner's key, which keeps digests of private records from being tested,\n"
+        "is made at the first use: in $DPFLOW_OWNER_KEY, or dpflow/owner.key in\n"
+        "$XDG_CONFIG_HOME or ~/.config. Records in a pipe have no digest.",
     .arguments = "DATASET|FILE...",
     .argument_words = dpf_catalog_words,
     .min_arguments = 1,

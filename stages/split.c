@@ -75,6 +75,8 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
     if (opt.classes &&
         (dpf_option_given(&s->parsed, "by") || dpf_option_given(&s->parsed, "seed")))
         return dpf_fail(e, DPF_USAGE, "'--by' and '--seed' do not apply to '--class'");
+    if (strcmp(opt.by, "order") == 0 && dpf_option_given(&s->parsed, "seed"))
+        return dpf_fail(e, DPF_USAGE, "'--seed' does not apply to '--by order'");
     partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
                                                : parts  ? DPF_PART_OF
                                                         : DPF_PART_CLASS,

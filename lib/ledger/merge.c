@@ -32,6 +32,40 @@ enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
                : dpf_fail_memory(e);
 }
 
+/* Whether parts were taken anywhere in a list. */
+static bool divides(const msgpack_object *array, int depth)
+{
+    bool found = depth > DPF_MAX_EVENT_DEPTH;
+    for (uint32_t i = 0; !found && i < array->via.array.size; i++) {
+        struct dpf_event v;
+        if (dpf_event_read(&array->via.array.ptr[i], &v, NULL) != DPF_OK)
+            return true;
+        found = v.kind == DPF_EVENT_PARTITION;
+        for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
+            found = divides(&v.branches->via.array.ptr[k], depth + 1);
+    }
+    return found;
+}
+
+/* A list as one branch; or as several, if all that it says is that those were merged: a
+ * chain of merges would nest too deep to be read. A merge of parts stays what it is,
+ * since they may count once. */
+static void add_branches(struct dpf_values *branches, const struct dpf_values *events)
+{
+    struct dpf_event_list list;
+    struct dpf_event v;
+    bool good = dpf_event_list_init(&list, events, NULL) == DPF_OK;
+    if (good && list.array.via.array.size == 1 &&
+        dpf_event_read(&list.array.via.array.ptr[0], &v, NULL) == DPF_OK &&
+        v.kind == DPF_EVENT_MERGE && !v.distinct_owners && !divides(&list.array, 0))
+        for (uint32_t i = 0; i < v.branches->via.array.size; i++)
+            dpf_values_append_object(branches, &v.branches->via.array.ptr[i]);
+    else
+        dpf_ledger_add_branch(branches, events);
+    if (good)
+        dpf_event_list_release(&list);
+}
+
 /* What was done to the one was not done to the other, so each keeps a list of its own.
  * Whether they share records is for the reader of the ledger to tell, from the lists. */
 enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
@@ -43,7 +77,7 @@ enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_heade
         other->events.count == 0)
         return DPF_OK; /* nothing that anybody would have to know */
     if (into->branches.count == 0)
-        dpf_ledger_add_branch(&into->branches, &into->events);
-    dpf_ledger_add_branch(&into->branches, &other->events);
+        add_branches(&into->branches, &into->events);
+    add_branches(&into->branches, &other->events);
     return dpf_ledger_write_merge(&into->events, &into->branches, false, e);
 }

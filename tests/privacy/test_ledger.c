@@ -1305,6 +1305,32 @@ static void merges_in_turn(void)
     dpf_header_release(&h);
 }
 
+/* One stream more, again and again: what comes of it can still be written and read. */
+static void long_chains(void)
+{
+    struct dpf_header h = stream(EVENTS(PURE("0.5", "add-remove")));
+    for (int i = 1; i < 60; i++) {
+        struct dpf_header copy, other = stream(EVENTS(PURE("0.5", "add-remove")));
+        CU_ASSERT_FATAL(dpf_header_copy(&copy, &h, NULL) == DPF_OK); /* a new reader */
+        dpf_header_release(&h);
+        h = copy;
+        merge(&h, other);
+    }
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    SAME("sixty", epsilon_as(&h, &basic), 30);
+    CU_ASSERT(epsilon_of_written(&h) > 0);
+    dpf_header_release(&h);
+    /* parts that count once still do, beside something else */
+    h = part_of("a", "", 0, 2, PURE("0.3", "replace-one"));
+    merge(&h, part_of("a", "", 1, 2, PURE("0.2", "replace-one")));
+    struct dpf_header both;
+    CU_ASSERT_FATAL(dpf_header_copy(&both, &h, NULL) == DPF_OK);
+    merge(&both, stream(EVENTS(PURE("0.1", "replace-one"))));
+    SAME("parts and more", epsilon_as(&both, &basic), 0.4);
+    dpf_header_release(&both);
+    dpf_header_release(&h);
+}
+
 #define MERGE(one, other)  "{'event': 'merge', 'branches': [[" one "], [" other "]]}"
 #define OTHER(part, parts) PARTITION_OF("blake2b:2", part, parts)
 #define COPIES_OF(part)    PARTITION(part, "2") ", " AUGMENTATION("5")
@@ -1553,6 +1579,7 @@ const struct dpf_test dpf_tests[] = {
     {"many parts", many_parts},
     {"splits by other rules overlap", splits_of_other_seeds_overlap},
     {"merges in turn", merges_in_turn},
+    {"long chains of merges", long_chains},
     {"mechanisms after a merge", mechanisms_after_a_merge},
     {"mechanisms after a merge of overlapping parts", mechanisms_after_overlapping_parts},
     {"models in branches", models_in_branches},

@@ -172,15 +172,15 @@ static enum dpf_status read_partition(const msgpack_object *o, struct dpf_event 
 static enum dpf_status read_augmentation(const msgpack_object *o, struct dpf_event *v,
                                          struct dpf_error *e)
 {
-    uint64_t copies;
-    if (!whole_of(o, "copies", &copies) || copies < 1 || copies > DPF_MAX_STABILITY)
+    struct dpf_stability *s = &v->stability;
+    if (!whole_of(o, "copies", &v->copies) || v->copies < 1 ||
+        v->copies > DPF_MAX_STABILITY)
         return malformed("augmentation", e);
     enum dpf_status status =
-        read_stability(o, "augmentation", "stable_under", copies, v, e);
+        read_stability(o, "augmentation", "stable_under", v->copies, v, e);
     /* fewer than there are copies is no stability */
-    if (status == DPF_OK &&
-        ((v->stability.add_remove && v->stability.add_remove < copies) ||
-         (v->stability.replace_one && v->stability.replace_one < copies)))
+    if (status == DPF_OK && ((s->add_remove && s->add_remove < v->copies) ||
+                             (s->replace_one && s->replace_one < v->copies)))
         return malformed("augmentation", e);
     return status;
 }

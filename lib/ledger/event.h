@@ -181,6 +181,7 @@ struct dpf_event {
     /* selection, partition, augmentation */
     struct dpf_stability stability;
     bool count_private;
+    uint64_t copies; /* 0: not an augmentation */
     uint64_t parts, part;
     struct dpf_span cut; /* equal for parts of one partition of one source */
     bool disjoint[2];    /* under add-remove, under replace-one and local */

@@ -54,12 +54,28 @@ static void add_cut(struct origins *all, size_t from, const struct dpf_event *v)
 static void read_list(const msgpack_object *array, struct origins *all, bool learned,
                       struct dpf_text *methods, int depth);
 
+static void close_origins(struct origins *all, size_t from)
+{
+    for (size_t i = from; i < all->count; i++)
+        all->list[i].closed = true;
+}
+
 static void read_model(const msgpack_object *events, struct origins *all, int depth)
 {
     size_t from = all->count;
     read_list(events, all, true, NULL, depth + 1);
-    for (size_t i = from; i < all->count; i++)
-        all->list[i].closed = true;
+    close_origins(all, from);
+}
+
+/* Whether a record may be there twice, in two of these. */
+static bool may_repeat(const struct origins *all, size_t from)
+{
+    enum { MOST = 256 }; /* they are compared two by two */
+    bool found = all->count - from > MOST;
+    for (size_t i = from; !found && i < all->count; i++)
+        for (size_t k = from; !found && k < i; k++)
+            found = dpf_origins_share(&all->list[i], &all->list[k]) != DPF_SHARE_NONE;
+    return found;
 }
 
 /* `learned`: of all that went into a model, models before it included. Else of the
@@ -79,6 +95,8 @@ static void read_list(const msgpack_object *array, struct origins *all, bool lea
             add_origin(all, &v);
         else if (v.kind == DPF_EVENT_PARTITION)
             add_cut(all, from, &v);
+        else if (v.kind == DPF_EVENT_AUGMENTATION && v.copies > 1)
+            close_origins(all, from);
         else if (v.kind == DPF_EVENT_MODEL && learned)
             read_model(v.events, all, depth);
         else if (methods && (v.kind == DPF_EVENT_RANDOMISED ||
@@ -86,8 +104,11 @@ static void read_list(const msgpack_object *array, struct origins *all, bool lea
             add_word(methods, v.method.text || !v.mechanism
                                   ? v.method
                                   : (struct dpf_span){v.mechanism, strlen(v.mechanism)});
+        size_t merged = all->count;
         for (uint32_t k = 0; v.branches && k < v.branches->via.array.size; k++)
             read_list(&v.branches->via.array.ptr[k], all, learned, methods, depth + 1);
+        if (v.branches && may_repeat(all, merged))
+            close_origins(all, merged);
     }
 }
 

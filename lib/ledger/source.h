@@ -66,7 +66,8 @@ struct dpf_origin {
     struct dpf_span name, digest, set, part_name;
     struct dpf_event cuts[DPF_MAX_CUTS];
     size_t cut_count;
-    bool closed; /* of a model: nothing that follows divides its records */
+    bool closed; /* parts that follow may share records of it: it is of a model, or there
+                  * are copies, which go to different parts */
 };
 enum dpf_sharing dpf_origins_share(const struct dpf_origin *a,
                                    const struct dpf_origin *b);

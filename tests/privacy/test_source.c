@@ -350,6 +350,17 @@ static void test_membership(void)
     CU_ASSERT(compare(load(all), load(test)) == DPF_SEEN);
     CU_ASSERT(compare(load(train), load(else_test)) == DPF_UNKNOWN);
     CU_ASSERT(compare(load(train), load(a)) == DPF_UNKNOWN);
+    /* copies of a record go to different parts, unless they are made of parts */
+    struct dpf_header copies[2] = {load(a), load(copy)};
+    struct dpf_header late[2] = {split(load(a), &halves), split(load(copy), &rest)};
+    for (int i = 0; i < 2; i++) {
+        dpf_ledger_add_augmentation(&copies[i].events, "augment", 3, "index",
+                                    (struct dpf_stability){.replace_one = 3});
+        dpf_ledger_add_augmentation(&late[i].events, "augment", 3, "index",
+                                    (struct dpf_stability){.replace_one = 3});
+    }
+    CU_ASSERT(compare(split(copies[0], &halves), split(copies[1], &rest)) == DPF_SEEN);
+    CU_ASSERT(compare(late[0], late[1]) == DPF_HELD_OUT);
     /* parts of parts */
     CU_ASSERT(compare(split(split(load(a), &halves), &rest),
                       split(split(load(copy), &rest), &rest)) == DPF_HELD_OUT);
@@ -399,6 +410,21 @@ static void test_merged(void)
     CU_ASSERT(dpf_header_merge(&both, &one, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&one);
     CU_ASSERT(compare(both, load(test)) == DPF_UNKNOWN);
+    /* the same records twice, divided: one goes here, its copy goes there */
+    struct dpf_partition_event rest = halves;
+    struct dpf_header twice[2];
+    rest.part = 1;
+    for (int sets = 0; sets < 2; sets++) {
+        for (int i = 0; i < 2; i++) {
+            twice[i] = load(train);
+            one = load(sets ? test : train);
+            CU_ASSERT(dpf_header_merge(&twice[i], &one, dpf_ledger_merge, NULL) ==
+                      DPF_OK);
+            dpf_header_release(&one);
+        }
+        CU_ASSERT(compare(split(twice[0], &halves), split(twice[1], &rest)) ==
+                  (sets ? DPF_HELD_OUT : DPF_SEEN));
+    }
     /* an event that nobody knows could be anything */
     one = load(test);
     msgpack_packer p = dpf_values_packer(&one.events);

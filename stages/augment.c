@@ -72,9 +72,11 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = dpf_augmenter_open(&augmenter, &recipe, &s->in, &s->out, e);
     /* Which pose a record gets depends on its place: a record less, and all behind it
      * change. A new size alone maps records one to one, whatever the others are. */
-    if (status == DPF_OK && s->in.is_private && recipe.random)
-        dpf_stage_add_augmentation_event(s, dpf_augment_group(&recipe), "index",
-                                         "replace-one");
+    if (status == DPF_OK && recipe.random) {
+        uint64_t copies = dpf_augment_group(&recipe);
+        dpf_ledger_add_augmentation(&s->out.events, s->info->name, copies, "index",
+                                    (struct dpf_stability){.replace_one = copies});
+    }
     return status;
 }
 

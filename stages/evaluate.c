@@ -1,12 +1,11 @@
 /* evaluate: how good a model is on records and their targets. */
 #include <string.h>
 
-#include "account/ledger.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "ledger/lineage.h"
 #include "nn/evaluation.h"
 #include "nn/expected_bits.h"
-#include "stage/lineage.h"
 #include "stage/training_job.h"
 
 #include "base/banned.h"
@@ -84,7 +83,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     dpf_header_drop_fields(&s->out);
     dpf_stage_adopt_model(s, &source.header);
     if (s->in.is_private)
-        dpf_stage_add_unprotected_event(s, "scores were computed from the records");
+        dpf_ledger_add_none(&s->out.events, s->info->name,
+                            "scores were computed from the records");
     s->out_deferred = true;
     return DPF_OK;
 }

@@ -1,6 +1,6 @@
 /* load: read a data set or file into a stream. */
 #include "data/catalog.h"
-#include "stage/stage.h"
+#include "stage/source_event.h"
 
 #include "base/banned.h"
 
@@ -47,6 +47,7 @@ static const struct dpf_option options[] = {
 
 static struct dpf_columns columns;
 static struct dpf_source *source;
+static struct dpf_contents contents;
 static uint64_t produced;
 
 static struct dpf_load_request request(const struct dpf_stage *s)
@@ -86,16 +87,26 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = dpf_catalog_open(&q, &source, e);
     if (status == DPF_OK)
         status = dpf_header_copy(&s->out, &source->header, e);
+    s->out.is_private = !opt.is_public;
+    if (status == DPF_OK)
+        status = dpf_catalog_contents(&q, &contents, e);
+    if (status == DPF_OK)
+        status = dpf_source_describe(s, &contents, e);
     if (status != DPF_OK)
         return status;
-    s->out.is_private = !opt.is_public;
     if (opt.limit >= 0) {
         /* How many there are is only known if the file told beforehand. */
         s->out.has_records = s->out.has_records || opt.limit == 0;
         if (s->out.records > (uint64_t)opt.limit)
             s->out.records = (uint64_t)opt.limit;
-        if (s->out.is_private)
-            dpf_stage_add_selection_event(s, "index", "replace-one");
+        char rule[40];
+        snprintf(rule, sizeof rule, "first %lld", (long long)opt.limit);
+        /* with a record less, the one behind the last comes in */
+        const struct dpf_selection_event first = {
+            .by = "order",
+            .rule = rule,
+            .stability = {.add_remove = 2, .replace_one = 1}};
+        dpf_ledger_add_selection(&s->out.events, s->info->name, &first);
     }
     return DPF_OK;
 }
@@ -113,9 +124,16 @@ static enum dpf_status on_produce(struct dpf_stage *s, struct dpf_batch *b,
     return status;
 }
 
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    return dpf_contents_unchanged(&contents, e);
+}
+
 static void on_release(struct dpf_stage *s)
 {
     (void)s;
+    dpf_contents_release(&contents);
     dpf_source_destroy(&source);
     dpf_columns_release(&columns);
 }
@@ -125,13 +143,18 @@ static const struct dpf_stage_info info = {
     .summary = "read a data set or file into a stream",
     .reads = "a named data set (digits:train, mnist:test, ...) or files",
     .writes = "x: the records as stored; y: labels or target, mask: voxel classes",
-    .privacy = "none spent; the stream is marked private unless --public",
+    .privacy = "none spent; the stream is marked private unless --public, and its source "
+               "named by a digest that only the owner of the records can compute",
     .example = "dpflow load digits:train | dpflow inspect",
-    .detail = "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
-              "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
-              "synth-leaves, synth-census and synth-tumour (generated); each with :train "
-              "or :test, digits also with :all.\n"
-              "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.",
+    .detail =
+        "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
+        "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
+        "synth-leaves, synth-census and synth-tumour (generated); each with :train "
+        "or :test, digits also with :all.\n"
+        "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.\n\n"
+        "The owner's key, which keeps digests of private records from being tested,\n"
+        "is made at the first use: in $DPFLOW_OWNER_KEY, or dpflow/owner.key in\n"
+        "$XDG_CONFIG_HOME or ~/.config. Records in a pipe have no digest.",
     .arguments = "DATASET|FILE...",
     .argument_words = dpf_catalog_words,
     .min_arguments = 1,
@@ -142,6 +165,7 @@ static const struct dpf_stage_info info = {
     .on_fingerprint = on_fingerprint,
     .on_open = on_open,
     .on_produce = on_produce,
+    .on_close = on_close,
     .on_release = on_release,
 };
 

@@ -1,4 +1,6 @@
 /* split: keep a part of the records. */
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,7 @@ static struct {
     const char *classes, *field, *by;
 } opt = {.fraction = -1, .part = -1, .field = "y", .by = "index"};
 
-static const char *const rules[] = {"index", "content", NULL};
+static const char *const rules[] = {"index", "order", "content", NULL};
 
 static const struct dpf_option options[] = {
     DPF_OPT_REAL("fraction", &opt.fraction, "F", 0, 1,
@@ -31,8 +33,8 @@ static const struct dpf_option options[] = {
                    "keep the records with one of these labels"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the labels (y)"),
     DPF_OPT_CHOICE("by", &opt.by, rules, "RULE",
-                   "what decides where a record goes: its position (neighbours by "
-                   "replace-one stay neighbours) or its content (by add-remove)"),
+                   "what decides where a record goes: its position, drawn (index) or in "
+                   "order, or its content"),
     DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, another split (0)"),
     DPF_OPT_END,
 };
@@ -73,10 +75,13 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
     if (opt.classes &&
         (dpf_option_given(&s->parsed, "by") || dpf_option_given(&s->parsed, "seed")))
         return dpf_fail(e, DPF_USAGE, "'--by' and '--seed' do not apply to '--class'");
+    if (strcmp(opt.by, "order") == 0 && dpf_option_given(&s->parsed, "seed"))
+        return dpf_fail(e, DPF_USAGE, "'--seed' does not apply to '--by order'");
     partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
                                                : parts  ? DPF_PART_OF
                                                         : DPF_PART_CLASS,
                                        .by_content = strcmp(opt.by, "content") == 0,
+                                       .by_order = strcmp(opt.by, "order") == 0,
                                        .seed = (uint64_t)opt.seed,
                                        .fraction = opt.fraction,
                                        .rest = opt.rest,
@@ -101,6 +106,35 @@ static enum dpf_status check_labels(struct dpf_stage *s, struct dpf_error *e)
     return DPF_OK;
 }
 
+/* A share and the rest of it are two parts. */
+static void add_event(struct dpf_stage *s)
+{
+    struct dpf_partition_keeps keeps = dpf_partition_keeps(&partition);
+    struct dpf_stability stability = {keeps.add_remove, keeps.replace_one};
+    bool count_private = s->in.is_private && keeps.own;
+    if (opt.classes) {
+        char *rule = dpf_format("%s is %s", opt.field, opt.classes);
+        const struct dpf_selection_event event = {.by = "label",
+                                                  .rule = rule ? rule : "",
+                                                  .stability = stability,
+                                                  .count_private = count_private};
+        dpf_ledger_add_selection(&s->out.events, s->info->name, &event);
+        free(rule);
+        return;
+    }
+    bool share = opt.parts == 0;
+    const struct dpf_partition_event event = {
+        .parts = share ? 2 : partition.parts,
+        .part = share ? opt.rest : partition.part,
+        .by = opt.by,
+        .seed = partition.seed,
+        .share = share ? fmax(opt.fraction, DBL_MIN) : 0,
+        .stability = stability,
+        .disjoint_under = keeps.own ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
+        .count_private = count_private};
+    dpf_ledger_add_partition(&s->out.events, s->info->name, &event, &s->in);
+}
+
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     partition.total_known = s->in.has_records;
@@ -111,12 +145,7 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (status != DPF_OK)
         return status;
     s->out.has_records = dpf_partition_size(&partition, &s->out.records);
-    const char *by = opt.classes ? "label" : opt.by;
-    const char *relation = dpf_partition_relation(&partition);
-    if (s->in.is_private && opt.parts > 0)
-        dpf_stage_add_partition_event(s, partition.parts, partition.part, by, relation);
-    else if (s->in.is_private)
-        dpf_stage_add_selection_event(s, by, relation);
+    add_event(s);
     return DPF_OK;
 }
 
@@ -143,13 +172,17 @@ static const struct dpf_stage_info info = {
     .summary = "keep a part of the records: a share, one of K parts, some classes",
     .reads = "any fields",
     .writes = "the same fields, fewer records",
-    .privacy = "none spent; an event says under which relation neighbours stay "
-               "neighbours, and that parts are disjoint",
+    .privacy = "none spent; an event says in how many records neighbours differ "
+               "afterwards, and whether how many there are is private",
     .example =
         "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
     .detail =
         "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 --rest\n"
-        "are each other's complement, and the K parts are disjoint and complete.",
+        "are each other's complement, and the K parts are disjoint and complete.\n"
+        "A record more or less moves all others --by index, two of each part --by "
+        "order,\n"
+        "none --by content; after a choice by content or label the number of records is "
+        "private.",
     .kind = DPF_FILTER,
     .options = options,
     .on_options = on_options,

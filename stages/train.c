@@ -74,7 +74,7 @@ static const struct dpf_option options[] = {
                  "of every epsilon that is stated"),
     DPF_OPT_INT("population", &job.population, "N", 1, 4e9,
                 "public number of records for lots and epochs (the number that came, "
-                "which is then public)"),
+                "which is then public; required after a choice by content or label)"),
     DPF_OPT_CHOICE(
         "solve", &job.solve, dpf_solve_job_words, "WHAT",
         "instead of training: minimise the quadratic form that perturb or aggregate "

@@ -2,6 +2,7 @@
 #include "account/ledger.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,34 @@ static double stated_delta(const struct dpf_reading *r)
     return most;
 }
 
+/* What holds of every ledger, and is never in it. */
+static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
+{
+    static const char person[] =
+        "each person has one record (to remove this: join a person's records into one "
+        "before 'load')";
+    static const char once[] =
+        "nothing else is released from these records: a re-run, a sweep or another "
+        "continuation of a checkpoint costs again (to remove this: give every release to "
+        "one 'account -i A -i B')";
+    static const char word[] = "declared bounds, '--public' and the ledgers of input "
+                               "streams are true (to remove "
+                               "this: check them with those who wrote them)";
+    static const char number[] =
+        "the number of records is public, as it is under %s (to remove this: a mechanism "
+        "under add-remove)";
+    char text[sizeof number + 32];
+    if (a->mechanisms) {
+        dpf_reading_assume(r, person, sizeof person - 1);
+        dpf_reading_assume(r, once, sizeof once - 1);
+    }
+    dpf_reading_assume(r, word, sizeof word - 1);
+    if (a->mechanisms && a->relation != DPF_ADD_REMOVE) {
+        int size = snprintf(text, sizeof text, number, dpf_relation_words[a->relation]);
+        dpf_reading_assume(r, text, (size_t)size);
+    }
+}
+
 static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
                               const struct dpf_account_request *request,
                               struct dpf_error *e)
@@ -179,6 +208,10 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
                       "or the method has none",
                       a->why.size ? "; " : "");
     sum_claims(a, r);
+    if (isinf(a->proven.epsilon))
+        dpf_text_release(&a->assumes); /* nothing is promised, whatever holds */
+    else if (r->from_ledger)
+        assume_always(r, a);
     a->alike = r->path_count == 1 && a->relation == DPF_LOCAL && !r->tells_apart;
     for (size_t i = 0; a->alike && i < r->paths[0].count; i++)
         a->alike = r->paths[0].entries[i].group == 1;
@@ -231,12 +264,14 @@ enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_heade
             "them without a mechanism";
         dpf_reading_unbounded(r, why, sizeof why - 1);
     }
+    r->replaces = request->convert && request->relation == DPF_REPLACE_ONE;
     enum dpf_status status = dpf_reading_take(r, &h->events, e);
     if (status == DPF_OK && h->is_protected && a->mechanisms == 0) {
         static const char why[] = "the stream says that it is protected, but its ledger "
                                   "names no mechanism";
         dpf_reading_unbounded(r, why, sizeof why - 1);
     }
+    r->from_ledger = true;
     return account_for(r, status, request, e);
 }
 

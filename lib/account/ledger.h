@@ -1,4 +1,4 @@
-/* The ledger: mechanisms written into it, and what all of it comes to.
+/* What all of a ledger comes to.
  *
  * Every mechanism leaves an event with its parameters and two statements, what its paper
  * claims and what is proven. The account is made from the parameters, not from the
@@ -8,58 +8,7 @@
 
 #include "account/compose.h"
 #include "base/text.h"
-#include "wire/header.h"
-
-enum dpf_relation {
-    DPF_ADD_REMOVE,  /* one record is there or not */
-    DPF_REPLACE_ONE, /* one record has another value */
-    DPF_LOCAL,       /* any two values of one person's record, seen by nobody else */
-};
-extern const char *const dpf_relation_words[]; /* ended by NULL */
-/* What an event calls the kinds of account/spending.h, and their parameters. */
-extern const char *const dpf_mechanism_words[], *const dpf_mechanism_parameters[];
-
-/* Somebody's word on the cost. epsilon is infinite where nothing is promised. */
-struct dpf_guarantee {
-    double epsilon, delta;
-    const char *source; /* claimed: the paper; proven: the theorem */
-};
-
-struct dpf_mechanism_event {
-    struct dpf_spending spending;
-    const char *sampling; /* "none", "poisson", "shuffle" */
-    const char *norm;     /* of the sensitivity: "l1", "l2"; NULL: not one of these */
-    double sensitivity;
-    enum dpf_relation relation;
-    const char *assumes; /* what the proof takes for granted, or NULL */
-    const char *why;     /* why the proven epsilon is not the claimed one, or NULL */
-    struct dpf_guarantee claimed, proven;
-    /* What it was made of, so that anyone can work the epsilon out again. */
-    const char *method;          /* "uer", or NULL */
-    uint64_t units;              /* bits, classes or values it works on; 0: not told */
-    const double *probabilities; /* those it draws with, as the method lists them */
-    size_t probability_count;
-    bool shows_place;      /* a message depends on where its record stands, in public */
-    const char *clear;     /* a field that left as it was beside it, or NULL */
-    const double *moments; /* [2]: means of the cosine of a message with the truth, and of
-                            * its square, for whoever aggregates; or NULL */
-};
-
-void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
-                              const struct dpf_mechanism_event *m);
-
-/* Numbers of a mechanism that are public ("probabilities", "moments"), from the events of
- * these methods (ended by NULL), in the branches of merged streams, too. */
-enum dpf_found {
-    DPF_NOT_FOUND,
-    DPF_FOUND,
-    DPF_FOUND_DIFFERENT, /* several, and they do not agree */
-};
-enum dpf_found dpf_ledger_find(const struct dpf_values *events,
-                               const char *const *methods, const char *key,
-                               double *numbers, size_t count);
-
-/* ------------------------------------------------------------------------ the account */
+#include "ledger/event.h"
 
 struct dpf_account_request {
     enum dpf_method method;
@@ -78,7 +27,7 @@ struct dpf_account {
     uint64_t mechanisms;     /* events that spend */
     struct dpf_text source;  /* of the claim */
     struct dpf_text why;     /* what the proven epsilon rests on, or why it is infinite */
-    struct dpf_text assumes; /* what the proofs take for granted */
+    struct dpf_text assumes; /* what the epsilon takes for granted, a line each */
 };
 
 /* What a stream with this standing and these events has cost. An event that is not known

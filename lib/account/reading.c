@@ -1,29 +1,36 @@
 #include "account/reading.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/spending.h"
 #include "base/memory.h"
-#include "wire/decode.h"
+#include "ledger/lineage.h"
 
 #include "base/banned.h"
 
-enum { MAX_COPIES = 1000000 };
 /* More than any noise can hide: whatever is divided or multiplied by it is out of range,
  * and the cost infinite. */
 static const uint64_t MAX_GROUP = 1000000000000000000;
 
 static const char parallel[] =
-    "parts without a common record count once, by the dearest "
-    "(parallel composition); streams of the same provenance are "
-    "of the same data";
+    "parts of one source without a common record count once, by the dearest (parallel "
+    "composition)";
 
-/* What stages before have done to the neighbouring relation. */
+/* What stages before have done to neighbours by add-remove [0] and by replace-one [1]. */
 struct context {
-    uint64_t group;
-    bool needs_add_remove, needs_replace_one; /* else nothing is promised */
+    uint64_t group[2];
+    bool unstable[2]; /* nothing is promised */
 };
+
+/* What a mechanism's relation asks for. That a record is there at all must not tell of
+ * it, locally either. */
+static int side_of(enum dpf_relation relation)
+{
+    return relation == DPF_ADD_REMOVE ? 0 : 1;
+}
 
 static bool add_path(struct dpf_reading *r, const struct dpf_ledger_path *take)
 {
@@ -60,183 +67,160 @@ void dpf_reading_add(struct dpf_reading *r, struct dpf_ledger_path *p,
         r->memory_failed = true;
 }
 
-/* A sentence, once. */
-static void tell(struct dpf_text *t, const char *sentence, size_t size)
+/* A sentence, once, as it may be shown: it may be a stranger's. */
+static void tell(struct dpf_text *t, const char *between, const char *sentence,
+                 size_t size)
 {
-    if (size == 0 || (t->size >= size && memmem(t->data, t->size, sentence, size)))
-        return;
-    dpf_text_add(t, t->size ? "; " : "");
-    dpf_text_addn(t, sentence, size);
+    enum { MOST = 1000 };
+    struct dpf_text shown = {0};
+    dpf_text_add_visible(&shown, sentence, size < MOST ? size : MOST);
+    dpf_text_add(&shown, size < MOST ? "" : "...");
+    if (shown.size && !(t->size && strstr(t->data, shown.data))) {
+        dpf_text_add(t, t->size ? between : "");
+        dpf_text_addn(t, shown.data, shown.size);
+    }
+    t->failed = t->failed || shown.failed;
+    dpf_text_release(&shown);
 }
 
 void dpf_reading_unbounded(struct dpf_reading *r, const char *why, size_t size)
 {
     r->unbounded = true;
-    tell(&r->account->why, why, size);
+    tell(&r->account->why, "; ", why, size);
+}
+
+void dpf_reading_assume(struct dpf_reading *r, const char *what, size_t size)
+{
+    tell(&r->account->assumes, "\n", what, size);
 }
 
 /* -------------------------------------------------------------------------- events */
 
-static int word_index(const msgpack_object *o, const char *const *words)
+static enum dpf_status read_events(const msgpack_object *array, struct dpf_reading *r,
+                                   struct context *c, int depth, struct dpf_error *e);
+
+static void tell_span(struct dpf_text *t, struct dpf_span s)
 {
-    for (int i = 0; words[i]; i++)
-        if (o && dpf_object_is_string(o, words[i]))
-            return i;
-    return -1;
+    if (s.text)
+        tell(t, "; ", s.text, s.size);
 }
 
-static enum dpf_status malformed(const char *what, struct dpf_error *e)
+/* Why one record is more than one here. */
+static void tell_group(struct dpf_reading *r, uint64_t group)
 {
-    return dpf_fail(e, DPF_PRIVACY,
-                    "an event '%s' is malformed: no epsilon can be stated", what);
+    char why[200];
+    if (group <= 1)
+        return;
+    int size = group < MAX_GROUP
+                   ? snprintf(why, sizeof why,
+                              "one record changes up to %llu of those that a mechanism "
+                              "saw (copies, or a choice by position): they count as a "
+                              "group",
+                              (unsigned long long)group)
+                   : snprintf(why, sizeof why, "one record changes all too many others");
+    tell(&r->account->why, "; ", why, (size_t)size);
 }
 
-static void read_claim(const msgpack_object *o, struct dpf_reading *r,
-                       struct dpf_ledger_entry *entry)
-{
-    const msgpack_object *claimed = dpf_object_get(o, "claimed");
-    const msgpack_object *proven = dpf_object_get(o, "proven");
-    const msgpack_object *source = claimed ? dpf_object_get(claimed, "source") : NULL;
-    const msgpack_object *assumes = dpf_object_get(o, "assumes");
-    const char *text;
-    size_t size;
-    entry->claimed_epsilon = entry->claimed_delta = NAN;
-    if (claimed && dpf_object_get(claimed, "epsilon"))
-        dpf_object_real(dpf_object_get(claimed, "epsilon"), &entry->claimed_epsilon);
-    if (claimed && dpf_object_get(claimed, "delta"))
-        dpf_object_real(dpf_object_get(claimed, "delta"), &entry->claimed_delta);
-    if (proven && dpf_object_get(proven, "delta"))
-        dpf_object_real(dpf_object_get(proven, "delta"), &entry->proven_delta);
-    if (source && dpf_object_text(source, &text, &size))
-        tell(&r->account->source, text, size);
-    if (assumes && dpf_object_text(assumes, &text, &size))
-        tell(&r->account->assumes, text, size);
-    if (proven && dpf_object_get(proven, "why") &&
-        dpf_object_text(dpf_object_get(proven, "why"), &text, &size))
-        tell(&r->account->why, text, size);
-    if (!(entry->proven_delta >= 0))
-        entry->proven_delta = 0;
-}
-
-static enum dpf_status read_mechanism(const msgpack_object *o, struct dpf_reading *r,
+static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_reading *r,
                                       const struct context *c, struct dpf_error *e)
 {
-    struct dpf_ledger_entry entry = {.group = c->group};
-    struct dpf_spending *s = &entry.spending;
-    int kind = word_index(dpf_object_get(o, "mechanism"), dpf_mechanism_words);
-    int relation = word_index(dpf_object_get(o, "relation"), dpf_relation_words);
-    if (kind < 0)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "an event has an unknown mechanism: no epsilon can be stated");
-    s->kind = (enum dpf_spending_kind)kind;
-    s->choices = 2;
-    const msgpack_object *parameter = dpf_object_get(o, dpf_mechanism_parameters[kind]);
-    const msgpack_object *rate = dpf_object_get(o, "rate");
-    const msgpack_object *count = dpf_object_get(o, "count");
-    const msgpack_object *choices = dpf_object_get(o, "choices");
-    if (relation < 0 || !parameter || !dpf_object_real(parameter, &s->parameter) ||
-        !rate || !dpf_object_real(rate, &s->rate) || !count ||
-        !dpf_object_uint(count, &s->count) ||
-        (choices && !dpf_object_uint(choices, &s->choices)))
-        return malformed("mechanism", e);
-    enum dpf_status status = dpf_spending_check(s, e);
+    static const char unstable[] =
+        "records were selected in a way that is not stable under the relation of a "
+        "mechanism (by position under add-remove, by content under replace-one or local)";
+    static const char counted[] =
+        "the number of records is public: the sampling rate tells it (to remove this: "
+        "'train --population N' with a public N)";
+    int side = side_of(v->relation);
+    struct dpf_ledger_entry entry = {.spending = v->spending,
+                                     .relation = v->relation,
+                                     .group = c->group[side],
+                                     .claimed_epsilon = v->claimed_epsilon,
+                                     .claimed_delta = v->claimed_delta,
+                                     .proven_delta = v->proven_delta};
+    enum dpf_status status = dpf_spending_check(&v->spending, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, DPF_PRIVACY, "an event is impossible");
-    if (s->rate < 1 && !dpf_object_is_string(dpf_object_get(o, "sampling"), "poisson"))
+    if (v->spending.rate < 1 && !v->poisson)
         return dpf_fail(e, DPF_PRIVACY,
                         "an event has a sampling rate, but not from Poisson sampling");
-    if (s->rate < 1 && relation != DPF_ADD_REMOVE)
+    if (v->spending.rate < 1 && v->relation != DPF_ADD_REMOVE)
         return dpf_fail(e, DPF_PRIVACY,
                         "an event has Poisson sampling under %s: it is understood under "
                         "add-remove only",
-                        dpf_relation_words[relation]);
-    entry.relation = (enum dpf_relation)relation;
-    read_claim(o, r, &entry);
-    /* that a record is there at all must not tell of it, locally either */
-    if ((c->needs_add_remove && relation != DPF_ADD_REMOVE) ||
-        (c->needs_replace_one && relation == DPF_ADD_REMOVE)) {
-        static const char why[] =
-            "records were selected in a way that is not stable under the relation of a "
-            "mechanism (by position under add-remove, by content under replace-one or "
-            "local)";
-        dpf_reading_unbounded(r, why, sizeof why - 1);
-    }
+                        dpf_relation_words[v->relation]);
+    tell_span(&r->account->source, v->claim);
+    tell_span(&r->account->why, v->differs);
+    if (v->assumes.text)
+        dpf_reading_assume(r, v->assumes.text, v->assumes.size);
+    if (v->tells_count)
+        dpf_reading_assume(r, counted, sizeof counted - 1);
+    if (c->unstable[side])
+        dpf_reading_unbounded(r, unstable, sizeof unstable - 1);
+    else
+        tell_group(r, entry.group);
     r->account->mechanisms++;
-    r->tells_apart =
-        r->tells_apart || dpf_object_get(o, "shows_place") || dpf_object_get(o, "clear");
+    r->tells_apart = r->tells_apart || v->shows_place || v->clear;
     for (size_t i = 0; i < r->path_count; i++)
         dpf_reading_add(r, &r->paths[i], &entry);
     return DPF_OK;
 }
 
 /* An event that says why nothing is promised. */
-static void read_unprotected(const msgpack_object *o, struct dpf_reading *r)
+static void take_unprotected(const struct dpf_event *v, struct dpf_reading *r)
 {
-    const msgpack_object *why = dpf_object_get(o, "why");
-    const char *text = "no mechanism";
-    size_t size = strlen(text);
-    if (why)
-        dpf_object_text(why, &text, &size);
-    dpf_reading_unbounded(r, text, size);
+    static const char otherwise[] = "no mechanism";
+    if (v->why.text)
+        dpf_reading_unbounded(r, v->why.text, v->why.size);
+    else
+        dpf_reading_unbounded(r, otherwise, sizeof otherwise - 1);
 }
 
-static void narrow_relation(const msgpack_object *o, const char *key, struct context *c)
+/* Stabilities multiply. */
+static void take_stability(const struct dpf_event *v, struct context *c)
 {
-    const msgpack_object *stable = dpf_object_get(o, key);
-    bool add_remove = stable && dpf_object_is_string(stable, "add-remove");
-    bool replace_one = stable && dpf_object_is_string(stable, "replace-one");
-    c->needs_add_remove = c->needs_add_remove || !replace_one;
-    c->needs_replace_one = c->needs_replace_one || !add_remove;
-}
-
-static enum dpf_status read_events(const msgpack_object *array, struct dpf_reading *r,
-                                   struct context *c, int depth, struct dpf_error *e);
-
-/* The partition that a list of events begins with, but for selections. A branch that used
- * a model has none: the model's records may be those of another branch. */
-static const msgpack_object *first_partition(const msgpack_object *events)
-{
-    for (uint32_t i = 0; i < events->via.array.size; i++)
-        if (dpf_object_is_string(dpf_object_get(&events->via.array.ptr[i], "event"),
-                                 "model"))
-            return NULL;
-    for (uint32_t i = 0; i < events->via.array.size; i++) {
-        const msgpack_object *o = &events->via.array.ptr[i];
-        if (dpf_object_is_string(dpf_object_get(o, "event"), "partition"))
-            return o;
-        if (!dpf_object_is_string(dpf_object_get(o, "event"), "selection"))
-            return NULL;
+    const uint64_t by[2] = {v->stability.add_remove, v->stability.replace_one};
+    for (int i = 0; i < 2; i++) {
+        c->unstable[i] = c->unstable[i] || by[i] == 0;
+        if (by[i] > 0)
+            c->group[i] =
+                c->group[i] < MAX_GROUP / by[i] ? c->group[i] * by[i] : MAX_GROUP;
     }
-    return NULL;
 }
 
-/* Whether the branches are different parts of one partition of one source, made before
- * anything else but selections was done: then no record is in two of them. */
-static bool are_disjoint(const msgpack_object *merge, const msgpack_object *branches)
+/* Whether a list of events, or a branch inside it, spends under this kind of relation. */
+static bool spends_under(const msgpack_object *events, int side, int depth)
 {
-    const msgpack_object *same = dpf_object_get(merge, "same_source"), *first = NULL;
-    if (!same || same->type != MSGPACK_OBJECT_BOOLEAN || !same->via.boolean)
-        return false;
-    for (uint32_t i = 0; i < branches->via.array.size; i++) {
-        const msgpack_object *b = &branches->via.array.ptr[i];
-        const msgpack_object *cut =
-            b->type == MSGPACK_OBJECT_ARRAY ? first_partition(b) : NULL;
-        uint64_t parts, part, parts0, other;
-        if (!cut || !dpf_object_get(cut, "parts") || !dpf_object_get(cut, "part") ||
-            !dpf_object_uint(dpf_object_get(cut, "parts"), &parts) ||
-            !dpf_object_uint(dpf_object_get(cut, "part"), &part) || part >= parts)
-            return false;
-        first = first ? first : cut;
-        if (!dpf_object_uint(dpf_object_get(first, "parts"), &parts0) || parts != parts0)
-            return false;
-        for (uint32_t j = 0; j < i; j++)
-            if (!dpf_object_uint(
-                    dpf_object_get(first_partition(&branches->via.array.ptr[j]), "part"),
-                    &other) ||
-                other == part)
-                return false;
+    bool found = depth > DPF_MAX_EVENT_DEPTH;
+    for (uint32_t i = 0; !found && i < events->via.array.size; i++) {
+        struct dpf_event v;
+        if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK)
+            return true;
+        found = v.kind == DPF_EVENT_MECHANISM && side_of(v.relation) == side;
+        if (v.events)
+            found = found || spends_under(v.events, side, depth + 1);
+        for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
+            found = spends_under(&v.branches->via.array.ptr[k], side, depth + 1);
     }
-    return true;
+    return found;
+}
+
+/* Whether neighbours by this relation differ in one of the branches only: they are
+ * different parts of one partition of one source, made before anything else but
+ * selections that leave neighbours neighbours. */
+static bool are_disjoint(const msgpack_object *branches, int side)
+{
+    enum { MOST_PARTS = 256 }; /* they are compared two by two */
+    uint32_t count = branches->via.array.size;
+    bool good = count <= MOST_PARTS;
+    struct dpf_origin *all = good ? dpf_calloc(count, sizeof *all) : NULL;
+    good = all != NULL;
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = dpf_lineage_parts(&branches->via.array.ptr[i], side, &all[i]);
+        for (uint32_t k = 0; good && k < i; k++)
+            good = dpf_origins_share(&all[i], &all[k]) == DPF_SHARE_NONE;
+    }
+    free(all);
+    return good;
 }
 
 static void copy_path(struct dpf_reading *to, const struct dpf_ledger_path *from)
@@ -255,13 +239,15 @@ static void copy_path(struct dpf_reading *to, const struct dpf_ledger_path *from
 
 /* What one branch has done, added to what the others did: a record is in one of them, or
  * perhaps in each. */
-static void join_context(struct context *all, const struct context *one, bool disjoint)
+static void join_context(struct context *all, const struct context *one,
+                         const bool disjoint[2])
 {
-    uint64_t sum = all->group + one->group;
-    uint64_t larger = all->group > one->group ? all->group : one->group;
-    all->group = disjoint ? larger : sum < MAX_GROUP ? sum : MAX_GROUP;
-    all->needs_add_remove = all->needs_add_remove || one->needs_add_remove;
-    all->needs_replace_one = all->needs_replace_one || one->needs_replace_one;
+    for (int i = 0; i < 2; i++) {
+        uint64_t sum = all->group[i] + one->group[i];
+        uint64_t larger = all->group[i] > one->group[i] ? all->group[i] : one->group[i];
+        all->group[i] = disjoint[i] ? larger : sum < MAX_GROUP ? sum : MAX_GROUP;
+        all->unstable[i] = all->unstable[i] || one->unstable[i];
+    }
 }
 
 static bool same_number(double a, double b)
@@ -308,22 +294,25 @@ static bool keep_path(struct dpf_reading *r, struct dpf_ledger_path *take)
  * if that makes more paths than can be kept. */
 static enum dpf_status read_alternatives(const msgpack_object *branches,
                                          struct dpf_reading *r, struct context *c,
-                                         int depth, bool *fits, struct dpf_error *e)
+                                         const bool disjoint[2], int depth, bool *fits,
+                                         struct dpf_error *e)
 {
     struct dpf_reading after = {.account = r->account,
                                 .unbounded = r->unbounded,
+                                .replaces = r->replaces,
+                                .from_ledger = r->from_ledger,
                                 .tells_apart = r->tells_apart,
                                 .memory_failed = r->memory_failed};
     struct context all = {0};
     enum dpf_status status = DPF_OK;
     *fits = true;
     for (uint32_t b = 0; status == DPF_OK && *fits && b < branches->via.array.size; b++) {
-        struct dpf_reading one = {.account = r->account};
+        struct dpf_reading one = {.account = r->account, .replaces = r->replaces};
         struct context own = *c;
         for (size_t i = 0; i < r->path_count; i++)
             copy_path(&one, &r->paths[i]);
         status = read_events(&branches->via.array.ptr[b], &one, &own, depth + 1, e);
-        join_context(&all, &own, true);
+        join_context(&all, &own, disjoint);
         after.unbounded = after.unbounded || one.unbounded;
         after.tells_apart = after.tells_apart || one.tells_apart;
         after.memory_failed = after.memory_failed || one.memory_failed;
@@ -345,154 +334,131 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
  * public: they may be those of another owner. */
 static bool uses_model(const msgpack_object *events, int depth)
 {
-    bool found = false;
-    if (events->type != MSGPACK_OBJECT_ARRAY || depth > 16)
-        return false;
+    bool found = depth > DPF_MAX_EVENT_DEPTH;
     for (uint32_t i = 0; !found && i < events->via.array.size; i++) {
-        const msgpack_object *o = &events->via.array.ptr[i];
-        const msgpack_object *kind = dpf_object_get(o, "event");
-        const msgpack_object *data = dpf_object_get(o, "data");
-        const msgpack_object *branches = dpf_object_get(o, "branches");
-        found = kind && dpf_object_is_string(kind, "model") &&
-                !(data && dpf_object_is_string(data, "public"));
-        for (uint32_t k = 0;
-             !found && branches && branches->type == MSGPACK_OBJECT_ARRAY &&
-             k < branches->via.array.size;
-             k++)
-            found = uses_model(&branches->via.array.ptr[k], depth + 1);
+        struct dpf_event v;
+        if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK)
+            return true;
+        found = v.kind == DPF_EVENT_MODEL && v.data != DPF_PUBLIC;
+        for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
+            found = uses_model(&v.branches->via.array.ptr[k], depth + 1);
     }
     return found;
 }
 
-static enum dpf_status read_merge(const msgpack_object *o, struct dpf_reading *r,
+static enum dpf_status take_merge(const struct dpf_event *v, struct dpf_reading *r,
                                   struct context *c, int depth, struct dpf_error *e)
 {
-    static const char owners[] = "no person's record is held by two owners";
-    const msgpack_object *branches = dpf_object_get(o, "branches");
-    const msgpack_object *distinct = dpf_object_get(o, "distinct_owners");
-    struct context all = {0};
-    if (!branches || branches->type != MSGPACK_OBJECT_ARRAY ||
-        branches->via.array.size == 0)
-        return malformed("merge", e);
-    bool by_owner =
-        distinct && distinct->type == MSGPACK_OBJECT_BOOLEAN && distinct->via.boolean;
+    static const char owners[] =
+        "no person's record is held by two owners (to remove this: add their costs up)";
+    const msgpack_object *branches = v->branches;
+    struct context all = {.group = {0, 0}};
+    bool by_owner = v->distinct_owners;
     for (uint32_t i = 0; by_owner && i < branches->via.array.size; i++)
         by_owner = !uses_model(&branches->via.array.ptr[i], 0);
-    enum { MOST_PARTS = 256 }; /* they are compared two by two */
-    bool disjoint =
-        by_owner || (branches->via.array.size <= MOST_PARTS && are_disjoint(o, branches));
+    bool apart[2], spends = false;
+    for (int i = 0; i < 2; i++) {
+        apart[i] = by_owner || ((i || !r->replaces) && are_disjoint(branches, i));
+        for (uint32_t k = 0; !apart[i] && !spends && k < branches->via.array.size; k++)
+            spends = spends_under(&branches->via.array.ptr[k], i, 0);
+    }
     enum dpf_status status = DPF_OK;
-    if (disjoint) {
+    if (!spends && (apart[0] || apart[1])) { /* whatever was spent, on one of them only */
         bool fits;
-        tell(&r->account->assumes, by_owner ? owners : parallel,
-             by_owner ? sizeof owners - 1 : sizeof parallel - 1);
-        status = read_alternatives(branches, r, c, depth, &fits, e);
+        if (by_owner)
+            dpf_reading_assume(r, owners, sizeof owners - 1);
+        else
+            tell(&r->account->why, "; ", parallel, sizeof parallel - 1);
+        status = read_alternatives(branches, r, c, apart, depth, &fits, e);
         if (fits)
             return status;
     }
+    r->tells_apart = true; /* a person may have a message in each */
     for (uint32_t i = 0; status == DPF_OK && i < branches->via.array.size; i++) {
         struct context own = *c;
         status = read_events(&branches->via.array.ptr[i], r, &own, depth + 1, e);
-        join_context(&all, &own, disjoint);
+        join_context(&all, &own, apart);
     }
     *c = all;
     return status;
 }
 
 /* A model of other records: what they paid, and whether they paid at all. */
-static enum dpf_status read_model(const msgpack_object *o, struct dpf_reading *r,
+static enum dpf_status take_model(const struct dpf_event *v, struct dpf_reading *r,
                                   int depth, struct dpf_error *e)
 {
-    const msgpack_object *events = dpf_object_get(o, "events");
-    const msgpack_object *data = dpf_object_get(o, "data");
-    struct context fresh = {.group = 1};
+    static const char why[] = "a model of private records was used, made without a "
+                              "mechanism";
+    struct context fresh = {.group = {1, 1}};
     uint64_t before = r->account->mechanisms;
-    bool is_public = data && dpf_object_is_string(data, "public");
-    bool is_protected = data && dpf_object_is_string(data, "protected");
-    enum dpf_status status =
-        events ? read_events(events, r, &fresh, depth + 1, e) : malformed("model", e);
-    if (status == DPF_OK && !is_public &&
-        !(is_protected && r->account->mechanisms > before)) {
-        static const char why[] = "a model of private records was used, made without a "
-                                  "mechanism";
+    enum dpf_status status = read_events(v->events, r, &fresh, depth + 1, e);
+    if (status == DPF_OK && v->data != DPF_PUBLIC &&
+        !(v->data == DPF_PROTECTED && r->account->mechanisms > before))
         dpf_reading_unbounded(r, why, sizeof why - 1);
-    }
     return status;
 }
 
-static enum dpf_status read_event(const msgpack_object *o, struct dpf_reading *r,
+static enum dpf_status take_event(const struct dpf_event *v, struct dpf_reading *r,
                                   struct context *c, int depth, struct dpf_error *e)
 {
-    const msgpack_object *kind = dpf_object_get(o, "event");
-    uint64_t copies;
-    const char *text = "";
-    size_t size = 0;
-    if (kind && dpf_object_is_string(kind, "mechanism"))
-        return read_mechanism(o, r, c, e);
-    if (kind && (dpf_object_is_string(kind, "none") ||
-                 dpf_object_is_string(kind, "insecure-seed"))) {
-        read_unprotected(o, r);
+    switch (v->kind) {
+    case DPF_EVENT_MECHANISM:
+        return take_mechanism(v, r, c, e);
+    case DPF_EVENT_NONE:
+    case DPF_EVENT_SEED:
+        take_unprotected(v, r);
         return DPF_OK;
-    }
-    if (kind && dpf_object_is_string(kind, "mixing")) {
+    case DPF_EVENT_AUGMENTATION: /* copies of messages are more than one a person */
+        r->tells_apart = r->tells_apart || r->account->mechanisms > 0;
+        take_stability(v, c);
+        return DPF_OK;
+    case DPF_EVENT_SELECTION:
+    case DPF_EVENT_PARTITION:
+        take_stability(v, c);
+        return DPF_OK;
+    case DPF_EVENT_MIXING:
         r->tells_apart = true;
         return DPF_OK;
-    }
-    if (kind && dpf_object_is_string(kind, "selection")) {
-        narrow_relation(o, "stable_under", c);
+    case DPF_EVENT_SOURCE:
+    case DPF_EVENT_RANDOMISED:
         return DPF_OK;
+    case DPF_EVENT_MODEL:
+        return take_model(v, r, depth, e);
+    case DPF_EVENT_MERGE:
+        return take_merge(v, r, c, depth, e);
+    case DPF_EVENT_KINDS:
+        break;
     }
-    if (kind && dpf_object_is_string(kind, "partition")) {
-        narrow_relation(o, "disjoint_under", c);
-        return DPF_OK;
-    }
-    if (kind && dpf_object_is_string(kind, "augmentation")) {
-        if (!dpf_object_get(o, "copies") ||
-            !dpf_object_uint(dpf_object_get(o, "copies"), &copies) || copies < 1 ||
-            copies > MAX_COPIES)
-            return malformed("augmentation", e);
-        c->group = c->group < MAX_GROUP / copies ? c->group * copies : MAX_GROUP;
-        narrow_relation(o, "stable_under", c);
-        return DPF_OK;
-    }
-    if (kind && dpf_object_is_string(kind, "model"))
-        return read_model(o, r, depth, e);
-    if (kind && dpf_object_is_string(kind, "merge"))
-        return read_merge(o, r, c, depth, e);
-    if (kind)
-        dpf_object_text(kind, &text, &size);
-    return dpf_fail(e, DPF_PRIVACY,
-                    "the ledger has an unknown event '%.*s': no epsilon can be stated",
-                    (int)(size < 40 ? size : 40), text);
+    return dpf_fail(e, DPF_PRIVACY, "an event cannot be accounted for");
 }
 
 static enum dpf_status read_events(const msgpack_object *array, struct dpf_reading *r,
                                    struct context *c, int depth, struct dpf_error *e)
 {
-    enum dpf_status status = DPF_OK;
-    if (array->type != MSGPACK_OBJECT_ARRAY || depth > 16)
-        return malformed("list", e);
-    for (uint32_t i = 0; status == DPF_OK && i < array->via.array.size; i++)
-        status = read_event(&array->via.array.ptr[i], r, c, depth, e);
+    enum dpf_status status = depth > DPF_MAX_EVENT_DEPTH
+                                 ? dpf_fail(e, DPF_PRIVACY,
+                                            "the ledger is nested more than %d deep: no "
+                                            "epsilon can be stated",
+                                            (int)DPF_MAX_EVENT_DEPTH)
+                                 : DPF_OK;
+    for (uint32_t i = 0; status == DPF_OK && i < array->via.array.size; i++) {
+        struct dpf_event v;
+        status = dpf_event_read(&array->via.array.ptr[i], &v, e);
+        if (status == DPF_OK)
+            status = take_event(&v, r, c, depth, e);
+    }
     return status;
 }
 
-/* The header keeps events encoded, one after the other. */
 enum dpf_status dpf_reading_take(struct dpf_reading *r, const struct dpf_values *events,
                                  struct dpf_error *e)
 {
-    msgpack_unpacked one;
-    struct context c = {.group = 1};
-    enum dpf_status status = DPF_OK;
-    size_t at = 0;
-    msgpack_unpacked_init(&one);
-    for (uint32_t i = 0; status == DPF_OK && i < events->count; i++) {
-        if (msgpack_unpack_next(&one, (const char *)events->bytes.data,
-                                events->bytes.size, &at) != MSGPACK_UNPACK_SUCCESS)
-            status = malformed("list", e);
-        else
-            status = read_event(&one.data, r, &c, 0, e);
-    }
-    msgpack_unpacked_destroy(&one);
+    struct dpf_event_list list;
+    struct context c = {.group = {1, 1}};
+    enum dpf_status status = dpf_event_list_init(&list, events, e);
+    if (status != DPF_OK)
+        return status;
+    status = read_events(&list.array, r, &c, 0, e);
+    dpf_event_list_release(&list);
     return status;
 }

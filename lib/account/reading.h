@@ -1,7 +1,30 @@
 /* A ledger as lists of what was spent. Inside lib/account.
  *
- * Parts that share no record are alternatives, so a ledger with them has several lists,
- * paths, and the dearest one counts. */
+ * Claim. If the events of a ledger are true, whatever two neighbouring data sets are told
+ * apart by is told apart by the mechanisms of one path, each with its entry's spending
+ * for a group of entry.group records under the entry's relation, composed.
+ *
+ * Proof. Events are read in order, and a context is carried along: for neighbours at the
+ * source by add-remove, and for those by replace-one, the number of steps of the same
+ * relation in which the data differ at this point, or that there is none. It is 1 at the
+ * source. A selection, partition or augmentation of stability k makes k of each step
+ * (event.h), so numbers multiply, and one without k leaves none: a mechanism under that
+ * relation is then unbounded. Noise on records that differ in g steps is what group
+ * privacy says for g. `local` asks for as much as replace-one: that a record is there is
+ * seen, so it must not depend on what the record says.
+ *   Of streams that were merged, a record may be in each: mechanisms of all branches
+ * compose, each in its own context, and what follows sees the sum of the branches' steps.
+ * Where branches are parts without a common record (ledger/source.h), made while the
+ * number of steps was 1 and disjoint under the relation, the one step between neighbours
+ * is in one branch, and in the others both data sets are the same: what those release
+ * tells nothing. So the branches are alternatives, one path each, and what follows sees
+ * the largest number. That asks for the relation of every mechanism in the branches: by
+ * content a replaced record may leave one part and enter another, and in order every part
+ * changes when a record is removed, so there they compose. It holds for add-remove as it
+ * stands only, not where its mechanisms are converted to replace-one, since a replaced
+ * record is two steps, which may be in two parts. A branch that used a model of records
+ * that are not public is never apart from the others. Owners are apart if their curator
+ * says so, which is an assumption. */
 #ifndef DPF_ACCOUNT_READING_H
 #define DPF_ACCOUNT_READING_H
 
@@ -27,6 +50,8 @@ struct dpf_reading {
     size_t path_count, path_capacity;
     struct dpf_account *account; /* borrowed: counts and sentences go there */
     bool unbounded, memory_failed;
+    bool replaces;    /* add-remove is taken for two steps of a replaced record */
+    bool from_ledger; /* of data, not of numbers that somebody gave */
     bool tells_apart; /* something beside the mechanisms tells whose message is whose */
 };
 
@@ -40,6 +65,8 @@ void dpf_reading_add(struct dpf_reading *r, struct dpf_ledger_path *p,
                      const struct dpf_ledger_entry *entry);
 /* Nothing is promised, for this reason. */
 void dpf_reading_unbounded(struct dpf_reading *r, const char *why, size_t size);
+/* The epsilon holds if this does; what it takes to do without, in brackets. */
+void dpf_reading_assume(struct dpf_reading *r, const char *what, size_t size);
 void dpf_reading_release(struct dpf_reading *r);
 
 #endif

@@ -38,12 +38,29 @@ static void add_line(struct dpf_text *t, const char *name, double epsilon, doubl
     dpf_text_addf(t, "%s%s\n", remark && *remark ? "  " : "", remark ? remark : "");
 }
 
+/* The next of the lines in a->assumes; NULL at the end. */
+static const char *next_line(const char **at, size_t *size)
+{
+    const char *line = *at;
+    *size = strcspn(line, "\n");
+    *at = line + *size + (line[*size] == '\n');
+    return *size ? line : NULL;
+}
+
+static void add_assumptions(const struct dpf_account *a, struct dpf_text *out)
+{
+    const char *at = dpf_text_get(&a->assumes), *line;
+    for (size_t size; (line = next_line(&at, &size));)
+        dpf_text_addf(out, "assuming   %.*s\n", (int)size, line);
+}
+
 void dpf_account_table(const struct dpf_account *a, struct dpf_text *out)
 {
     if (a->has_claim && a->source.size)
         add_line(out, "claimed", a->claimed.epsilon, a->claimed.delta, a->source.data);
     if (isfinite(a->proven.epsilon) && a->mechanisms == 0) {
         dpf_text_add(out, "proven     epsilon 0  no private data was used\n");
+        add_assumptions(a, out);
         return;
     }
     char how[96] = "";
@@ -53,8 +70,7 @@ void dpf_account_table(const struct dpf_account *a, struct dpf_text *out)
     add_line(out, "proven", a->proven.epsilon, a->proven.delta, how);
     if (a->why.size)
         dpf_text_addf(out, "why        %s\n", a->why.data);
-    if (a->assumes.size)
-        dpf_text_addf(out, "assuming   %s\n", a->assumes.data);
+    add_assumptions(a, out);
 }
 
 static void add_number(struct dpf_text *out, const char *key, double value)
@@ -123,8 +139,13 @@ void dpf_account_json(const struct dpf_account *a, const struct dpf_values *even
     dpf_text_add(out, ",");
     add_string(out, "why", dpf_text_get(&a->why));
     dpf_text_add(out, ",");
-    add_string(out, "assumes", dpf_text_get(&a->assumes));
-    dpf_text_add(out, "}");
+    dpf_text_add(out, "\"assumes\":[");
+    const char *at = dpf_text_get(&a->assumes), *line, *comma = "";
+    for (size_t size; (line = next_line(&at, &size)); comma = ",") {
+        dpf_text_add(out, comma);
+        dpf_text_add_json(out, line, size);
+    }
+    dpf_text_add(out, "]}");
     if (events) {
         dpf_text_add(out, ",\"events\":");
         add_events(events, out);

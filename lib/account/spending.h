@@ -16,25 +16,8 @@
 #ifndef DPF_ACCOUNT_SPENDING_H
 #define DPF_ACCOUNT_SPENDING_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/status.h"
-
-enum dpf_spending_kind {
-    DPF_SPEND_GAUSSIAN,
-    DPF_SPEND_LAPLACE,
-    DPF_SPEND_RESPONSE,
-    DPF_SPEND_PURE,
-};
-
-struct dpf_spending {
-    enum dpf_spending_kind kind;
-    double parameter; /* s, b, or epsilon */
-    uint64_t choices; /* response: M, at least 2 */
-    double rate;      /* Poisson sampling; 1: everyone takes part */
-    uint64_t count;   /* how often, adaptively */
-};
+#include "ledger/event.h"
 
 /* DPF_USAGE names the number that is out of range. */
 enum dpf_status dpf_spending_check(const struct dpf_spending *s, struct dpf_error *e);

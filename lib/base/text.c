@@ -62,6 +62,69 @@ static size_t utf8_length(const unsigned char *s, size_t left)
     return n;
 }
 
+/* The code point of a valid sequence of n bytes. */
+static unsigned long code_point(const unsigned char *s, size_t n)
+{
+    unsigned long code = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++)
+        code = code << 6 | (s[i] & 0x3f);
+    return code;
+}
+
+/* Whether a terminal or a reader could take it for more than a sign in its place:
+ * controls (C0, DEL, C1), separators of lines, marks that turn the direction of writing,
+ * and signs without width. */
+static bool steers(unsigned long code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad ||
+           code == 0x61c || code == 0x180e || (code >= 0x200b && code <= 0x200f) ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) ||
+           code == 0xfeff || (code >= 0xfff9 && code <= 0xfffb) ||
+           (code >= 0xe0000 && code <= 0xe007f);
+}
+
+bool dpf_text_is_visible(const char *bytes, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    size_t i = 0, n = 1;
+    for (; n && i < size; i += n) {
+        n = utf8_length(s + i, size - i);
+        if (n && steers(code_point(s + i, n)))
+            n = 0;
+    }
+    return n > 0;
+}
+
+void dpf_text_add_visible(struct dpf_text *t, const char *bytes, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    for (size_t i = 0; i < size;) {
+        size_t n = utf8_length(s + i, size - i);
+        unsigned long code = n ? code_point(s + i, n) : s[i];
+        if (n == 0 || (n == 1 && steers(code) && code != '\n'))
+            dpf_text_addf(t, "\\x%02lx", code);
+        else if (code == '\n')
+            dpf_text_add(t, "\\n");
+        else if (code == '\\')
+            dpf_text_add(t, "\\\\");
+        else if (steers(code))
+            dpf_text_addf(t, "\\u{%lx}", code);
+        else
+            dpf_text_addn(t, bytes + i, n);
+        i += n ? n : 1;
+    }
+}
+
+/* Beyond 16 bits as a pair of surrogates, as JSON wants it. */
+static void add_json_code(struct dpf_text *t, unsigned long code)
+{
+    if (code < 0x10000)
+        dpf_text_addf(t, "\\u%04lx", code);
+    else
+        dpf_text_addf(t, "\\u%04lx\\u%04lx", 0xd800 + ((code - 0x10000) >> 10),
+                      0xdc00 + ((code - 0x10000) & 0x3ff));
+}
+
 void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size)
 {
     const unsigned char *s = (const unsigned char *)bytes;
@@ -77,8 +140,8 @@ void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size)
             dpf_text_addf(t, "\\%c", s[i]);
         else if (s[i] == '\n')
             dpf_text_add(t, "\\n");
-        else if (s[i] < 0x20)
-            dpf_text_addf(t, "\\u%04x", s[i]);
+        else if (steers(code_point(s + i, n)))
+            add_json_code(t, code_point(s + i, n));
         else
             dpf_text_addn(t, bytes + i, n);
         i += n;

@@ -18,7 +18,14 @@ void dpf_text_add(struct dpf_text *t, const char *string);
 void dpf_text_addn(struct dpf_text *t, const char *bytes, size_t size);
 void dpf_text_addf(struct dpf_text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* A JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
+/* Text of a stranger for one line of a terminal: whatever would move the cursor, end the
+ * line or turn the direction of writing stands there as \n, \x1b or \u{202e}, a backslash
+ * as two, a byte that is no UTF-8 as \xff. */
+void dpf_text_add_visible(struct dpf_text *t, const char *bytes, size_t size);
+/* Whether it is UTF-8 and would stand there as it is, but for backslashes. */
+bool dpf_text_is_visible(const char *bytes, size_t size);
+/* A JSON string with its quotes; invalid UTF-8 becomes U+FFFD. What
+ * dpf_text_add_visible() would not let through is written as \uXXXX. */
 void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size);
 /* A word as a shell reads it back: in single quotes. */
 void dpf_text_add_quoted(struct dpf_text *t, const char *word);

@@ -409,3 +409,121 @@ enum dpf_status dpf_catalog_fingerprint(const struct dpf_load_request *q,
     file_list_release(&files);
     return status;
 }
+
+/* --------------------------------------------------------------------- contents */
+
+/* SHA-256 of the files of stored sets as they are published: see datasets/fetch. */
+static const struct {
+    const char *set, *file, *sha256;
+} published[] = {
+    {"mnist", "train-images-idx3-ubyte",
+     "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+    {"mnist", "train-labels-idx1-ubyte",
+     "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+    {"mnist", "t10k-images-idx3-ubyte",
+     "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+    {"mnist", "t10k-labels-idx1-ubyte",
+     "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
+    {"fashion-mnist", "train-images-idx3-ubyte",
+     "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+    {"fashion-mnist", "train-labels-idx1-ubyte",
+     "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+    {"fashion-mnist", "t10k-images-idx3-ubyte",
+     "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+    {"fashion-mnist", "t10k-labels-idx1-ubyte",
+     "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"},
+    {"cifar-10", "data_batch_1.bin",
+     "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+    {"cifar-10", "data_batch_2.bin",
+     "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+    {"cifar-10", "data_batch_3.bin",
+     "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+    {"cifar-10", "data_batch_4.bin",
+     "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+    {"cifar-10", "data_batch_5.bin",
+     "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+    {"cifar-10", "test_batch.bin",
+     "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"},
+};
+
+static const char *published_sum(const char *set, const char *path)
+{
+    const char *base = dpf_path_base(path);
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        if (strcmp(published[i].set, set) == 0 &&
+            dpf_starts_with(base, published[i].file))
+            return published[i].sha256;
+    return NULL;
+}
+
+/* Files that lie there under the name of a set may hold anything: only what was published
+ * is taken for it. */
+static enum dpf_status add_stored(const struct data_set *set,
+                                  const struct file_list *files, struct dpf_contents *c,
+                                  struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    for (size_t i = 0; status == DPF_OK && i < files->count; i++)
+        status = dpf_contents_add_file(c, set->kind == SET_IDX && i > 0 ? 'y' : 'x',
+                                       files->paths[i],
+                                       published_sum(set->name, files->paths[i]), e);
+    return status;
+}
+
+/* Made from a seed, or embedded: what was asked for tells what comes. */
+static enum dpf_status add_made(const struct dpf_load_request *q,
+                                const struct data_set *set, bool train,
+                                struct dpf_contents *c, struct dpf_error *e)
+{
+    uint64_t count = q->count ? q->count : train ? set->train_count : set->test_count;
+    char *text =
+        dpf_format("%s seed %llu count %llu side %llu channels %llu", q->names[0],
+                   (unsigned long long)q->seed, (unsigned long long)count,
+                   (unsigned long long)q->side, (unsigned long long)q->channels);
+    enum dpf_status status =
+        text ? dpf_contents_add_text(c, text, e) : dpf_fail_memory(e);
+    free(text);
+    return status;
+}
+
+static enum dpf_status set_contents(const struct dpf_load_request *q,
+                                    const struct data_set *set, bool train, bool test,
+                                    struct dpf_contents *c, struct dpf_error *e)
+{
+    struct file_list files = {.count = 0};
+    bool generated = set->kind >= SET_DRAWN;
+    bool made = generated || set->kind == SET_DIGITS;
+    enum dpf_status status = list_files(set, q->data_dir, q->partial, train, &files, e);
+    if (status == DPF_OK)
+        status = made ? add_made(q, set, train, c, e) : add_stored(set, &files, c, e);
+    file_list_release(&files);
+    if (status == DPF_OK)
+        status = dpf_contents_read(c, e);
+    /* of so many, the last training records would be the first of the test */
+    if (status != DPF_OK || !dpf_contents_genuine(c) ||
+        (generated && q->count > synth_test_first))
+        return status;
+    if (generated)
+        snprintf(c->set, sizeof c->set, "%s seed %llu", set->name,
+                 (unsigned long long)q->seed);
+    else
+        snprintf(c->set, sizeof c->set, "%s", set->name);
+    snprintf(c->part, sizeof c->part, "%s", !test ? "train" : !train ? "test" : "all");
+    return DPF_OK;
+}
+
+enum dpf_status dpf_catalog_contents(const struct dpf_load_request *q,
+                                     struct dpf_contents *c, struct dpf_error *e)
+{
+    bool train, test;
+    enum dpf_status status = DPF_OK;
+    if (!q->format && !dpf_is_file(q->names[0])) {
+        const struct data_set *set = find_set(q->names[0], &train, &test, e);
+        return set ? set_contents(q, set, train, test, c, e) : DPF_USAGE;
+    }
+    for (size_t i = 0; status == DPF_OK && i < q->name_count; i++)
+        status = dpf_contents_add_file(c, 'x', q->names[i], NULL, e);
+    for (size_t i = 0; status == DPF_OK && i < q->label_count; i++)
+        status = dpf_contents_add_file(c, 'y', q->labels[i], NULL, e);
+    return status == DPF_OK ? dpf_contents_read(c, e) : status;
+}

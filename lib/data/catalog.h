@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "data/columns.h"
+#include "data/contents.h"
 #include "data/source.h"
 #include "options/options.h"
 
@@ -32,6 +33,10 @@ enum dpf_status dpf_catalog_open(const struct dpf_load_request *request,
 /* Add the content of every file that dpf_catalog_open() would read. */
 enum dpf_status dpf_catalog_fingerprint(const struct dpf_load_request *request,
                                         struct dpf_fingerprint *f, struct dpf_error *e);
+/* What dpf_catalog_open() would read, by content. A named set is told as such if its
+ * content is what was published under that name. */
+enum dpf_status dpf_catalog_contents(const struct dpf_load_request *request,
+                                     struct dpf_contents *contents, struct dpf_error *e);
 /* What `load` can be asked for, "digits:train" and so on, ended by NULL: for completion.
  */
 extern const char *const dpf_catalog_words[];

@@ -14,6 +14,10 @@ enum { UNKNOWN_TOTAL_BLOCK = 1024 };
 
 enum dpf_status dpf_partition_start(struct dpf_partition *p, struct dpf_error *e)
 {
+    if (p->by_order && !p->total_known)
+        return dpf_fail(e, DPF_USAGE,
+                        "'--by order' needs to know how many records there are, and the "
+                        "stream does not say");
     p->index = p->block_start = p->block_size = p->block_need = 0;
     p->order = NULL;
     if (p->rule == DPF_PART_OF) {
@@ -82,6 +86,20 @@ static bool in_part(struct dpf_partition *p)
     return p->order[place] == p->part;
 }
 
+/* The first of the contiguous part `part`; the end of the last one is the total. */
+static uint64_t border(const struct dpf_partition *p, uint64_t part)
+{
+    uint64_t whole = p->total / p->parts, over = p->total % p->parts;
+    return part * whole + (part < over ? part : over);
+}
+
+static bool in_order(const struct dpf_partition *p)
+{
+    if (p->rule == DPF_PART_OF)
+        return p->index >= border(p, p->part) && p->index < border(p, p->part + 1);
+    return (p->index < share(p, p->total)) != p->rest;
+}
+
 /* A keyed 64-bit hash of all bytes of one record. */
 static uint64_t record_hash(const struct dpf_partition *p, const struct dpf_batch *b,
                             uint64_t row)
@@ -128,6 +146,8 @@ enum dpf_status dpf_partition_choose(struct dpf_partition *p, const struct dpf_h
             keep[i] = listed(p, dpf_tensor_get(labels, i));
         else if (p->by_content)
             keep[i] = chosen_by_content(p, record_hash(p, b, i));
+        else if (p->by_order)
+            keep[i] = in_order(p);
         else if (p->rule == DPF_PART_OF)
             keep[i] = in_part(p);
         else
@@ -145,6 +165,10 @@ bool dpf_partition_size(struct dpf_partition *p, uint64_t *size)
         *size = p->rest ? p->total - taken : taken;
         return true;
     }
+    if (p->by_order) {
+        *size = border(p, p->part + 1) - border(p, p->part);
+        return true;
+    }
     uint64_t whole = p->total / p->parts, over = p->total % p->parts;
     *size = whole;
     shuffle_block(p, whole);
@@ -153,8 +177,10 @@ bool dpf_partition_size(struct dpf_partition *p, uint64_t *size)
     return true;
 }
 
-const char *dpf_partition_relation(const struct dpf_partition *p)
+struct dpf_partition_keeps dpf_partition_keeps(const struct dpf_partition *p)
 {
-    bool own = p->by_content || p->rule == DPF_PART_CLASS;
-    return own ? "add-remove" : "replace-one";
+    if (p->by_content || p->rule == DPF_PART_CLASS)
+        return (struct dpf_partition_keeps){.add_remove = 1, .own = true};
+    return (struct dpf_partition_keeps){.add_remove = p->by_order ? 2 : 0,
+                                        .replace_one = 1};
 }

@@ -8,6 +8,7 @@
 #include "account/ledger.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "ledger/merge.h"
 #include "transport/transport.h"
 #include "wire/stream.h"
 
@@ -77,7 +78,7 @@ static enum dpf_status read_stream(const char *path, stream_reader *take,
     struct dpf_stream_reader reader = {0};
     enum dpf_status status = dpf_channel_open(path, DPF_READ, NULL, &channel, e);
     if (status == DPF_OK)
-        status = dpf_stream_reader_open(&reader, channel, e);
+        status = dpf_stream_reader_open(&reader, channel, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
     status = take(&reader, out, weight, e);

@@ -105,7 +105,8 @@ enum dpf_status dpf_lot_parts_cut(struct dpf_lot_parts *p, const uint64_t *keys,
             return dpf_fail_memory(e);
         from = to;
     }
-    qsort(p->list, p->count, sizeof *p->list, by_size);
+    if (p->count > 1)
+        qsort(p->list, p->count, sizeof *p->list, by_size);
     return DPF_OK;
 }
 

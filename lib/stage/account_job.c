@@ -281,6 +281,25 @@ static enum dpf_status check_budget(const struct dpf_account_job *j,
     return status;
 }
 
+/* The theorem is about messages that were there, each from a local randomiser that every
+ * person used for certain: not about more messages than that, nor about a sampled
+ * epsilon, which is what an observer learns who does not know who took part. */
+static enum dpf_status check_shuffled(const struct dpf_account_job *j,
+                                      const struct dpf_stage *s, struct dpf_error *e)
+{
+    for (size_t i = 0; i < j->count; i++)
+        if (j->list[i].rate < 1)
+            return dpf_fail(e, DPF_PRIVACY,
+                            "'--shuffled' needs a local epsilon: one with a sampling "
+                            "rate of %g is none",
+                            j->list[i].rate);
+    if (!dpf_account_job_is_direct(j) && (uint64_t)j->shuffled > s->records_in)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "'--shuffled %lld' is more than the %llu messages of the stream",
+                        (long long)j->shuffled, (unsigned long long)s->records_in);
+    return DPF_OK;
+}
+
 /* What is left of the local epsilon for whoever sees only shuffled messages. */
 static enum dpf_status add_shuffled(const struct dpf_account_job *j,
                                     const struct dpf_stage *s, struct dpf_text *out,
@@ -289,11 +308,12 @@ static enum dpf_status add_shuffled(const struct dpf_account_job *j,
     struct dpf_account_job pure = *j;
     struct dpf_account a;
     pure.delta = 0; /* the theorem takes a local epsilon without delta */
-    enum dpf_status status = make_account(&pure, s, DPF_METHOD_BASIC, &a, e);
+    enum dpf_status status = check_shuffled(j, s, e);
+    if (status == DPF_OK)
+        status = make_account(&pure, s, DPF_METHOD_BASIC, &a, e);
     if (status != DPF_OK)
         return status;
     bool direct = dpf_account_job_is_direct(j), alike = a.alike || direct;
-    bool few = !direct && s->in.has_records && (uint64_t)j->shuffled > s->in.records;
     double epsilon =
         alike && isfinite(a.proven.epsilon)
             ? dpf_shuffled_epsilon(a.proven.epsilon, (uint64_t)j->shuffled, j->delta)
@@ -304,9 +324,6 @@ static enum dpf_status add_shuffled(const struct dpf_account_job *j,
                         "'--shuffled' needs one local randomiser with a finite epsilon "
                         "for all, one message a person, and nothing beside it that tells "
                         "whose it is (clear labels, places, copies, different owners)");
-    if (few)
-        return dpf_fail(e, DPF_PRIVACY, "the stream has fewer than %lld messages",
-                        (long long)j->shuffled);
     if (j->json) {
         out->size -= 1; /* the closing brace: more follows */
         dpf_text_addf(out, ",\"shuffled\":{\"epsilon\":");

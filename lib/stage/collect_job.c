@@ -1,4 +1,5 @@
 #include "stage/collect_job.h"
+#include "ledger/merge.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -63,6 +64,16 @@ static enum dpf_status list_keys(struct dpf_collect_job *j,
 
 /* ------------------------------------------------------------------------ checking */
 
+/* The ledgers are put together by the one who knows that owners are different people. */
+static enum dpf_status merge_provenance(struct dpf_header *into,
+                                        const struct dpf_header *other,
+                                        struct dpf_error *e)
+{
+    dpf_standing_join(into, other);
+    dpf_values_append(&into->provenance, &other->provenance);
+    return dpf_buffer_ok(&into->provenance.bytes) ? DPF_OK : dpf_fail_memory(e);
+}
+
 /* Whether a stream can stand beside the first one: what would fail when all are passed on
  * fails here, and is its owner's to hear. */
 static enum dpf_status check_like(const struct dpf_collect_job *j,
@@ -75,11 +86,11 @@ static enum dpf_status check_like(const struct dpf_collect_job *j,
         return status;
     status = dpf_header_copy(&both, &j->like, e);
     if (status == DPF_OK)
-        status = dpf_header_merge(&both, h, e);
+        status = dpf_header_merge(&both, h, merge_provenance, e);
     dpf_ledger_add_branch(&branches, &j->like.events);
     dpf_ledger_add_branch(&branches, &h->events);
-    if (status == DPF_OK && both.is_protected)
-        status = dpf_ledger_write_merge(&both.events, &branches, false, true, e);
+    if (status == DPF_OK)
+        status = dpf_ledger_write_merge(&both.events, &branches, true, e);
     if (status == DPF_OK)
         status = dpf_account_check_release(&both, NULL, e);
     dpf_values_release(&branches);
@@ -97,7 +108,7 @@ static enum dpf_status check_stream(struct dpf_collect_job *j, const char *path,
     enum dpf_item item = DPF_ITEM_BATCH;
     enum dpf_status status = dpf_channel_open(path, DPF_READ, NULL, &channel, e);
     if (status == DPF_OK)
-        status = dpf_stream_reader_open(&r, channel, e);
+        status = dpf_stream_reader_open(&r, channel, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
     status = dpf_account_check_release(&r.header, NULL, e);
@@ -336,7 +347,7 @@ static enum dpf_status open_stream(struct dpf_collect_job *j, size_t number,
     enum dpf_status status =
         dpf_channel_open(j->owners[number].path, DPF_READ, NULL, &channel, e);
     if (status == DPF_OK)
-        status = dpf_stream_reader_open(&j->reader, channel, e);
+        status = dpf_stream_reader_open(&j->reader, channel, dpf_ledger_merge, e);
     j->reading = status == DPF_OK;
     return status;
 }
@@ -360,14 +371,15 @@ enum dpf_status dpf_collect_job_header(struct dpf_collect_job *j, struct dpf_sta
         status = open_stream(j, i, e);
         if (status == DPF_OK) {
             dpf_ledger_add_branch(&branches, &j->reader.header.events);
-            status = first ? dpf_header_copy(&s->out, &j->reader.header, e)
-                           : dpf_header_merge(&s->out, &j->reader.header, e);
+            status =
+                first ? dpf_header_copy(&s->out, &j->reader.header, e)
+                      : dpf_header_merge(&s->out, &j->reader.header, merge_provenance, e);
         }
         first = false;
         close_stream(j);
     }
-    if (status == DPF_OK && s->out.is_protected)
-        status = dpf_ledger_write_merge(&s->out.events, &branches, false, true, e);
+    if (status == DPF_OK && branches.count > 0)
+        status = dpf_ledger_write_merge(&s->out.events, &branches, true, e);
     dpf_values_release(&branches);
     return status;
 }

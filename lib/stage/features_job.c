@@ -226,12 +226,13 @@ static void describe_paper(const struct dpf_features_job *j, struct dpf_stage *s
               dpf_adaptive_epsilon(&j->noise, j->values, j->values + 2),
               "Laplace noise on one-hot classes (local)", why, &more);
     if (!is(j->draw, "record"))
-        dpf_stage_add_unprotected_event(
-            s, is(j->draw, "lot")
-                   ? "records of a lot carry the same noise: their differences leave as "
-                     "they are"
-                   : "all records carry the same noise: their differences leave as they "
-                     "are");
+        dpf_ledger_add_none(
+            &s->out.events, s->info->name,
+            is(j->draw, "lot")
+                ? "records of a lot carry the same noise: their differences leave as "
+                  "they are"
+                : "all records carry the same noise: their differences leave as they "
+                  "are");
 }
 
 static void describe_sound(const struct dpf_features_job *j, struct dpf_stage *s)
@@ -254,13 +255,14 @@ static void describe_sound(const struct dpf_features_job *j, struct dpf_stage *s
 void dpf_features_describe(const struct dpf_features_job *j, struct dpf_stage *s)
 {
     if (j->plain)
-        dpf_stage_add_unprotected_event(s, "records were released without noise");
+        dpf_ledger_add_none(&s->out.events, s->info->name,
+                            "records were released without noise");
     else if (j->paper)
         describe_paper(j, s);
     else
         describe_sound(j, s);
-    s->out.is_protected = s->out.is_protected || !j->plain;
-    s->out.is_private = j->plain;
+    if (!j->plain)
+        dpf_standing_protect(&s->out);
 }
 
 /* ------------------------------------------------------------------------ the stream */

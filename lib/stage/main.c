@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "base/version.h"
+#include "ledger/merge.h"
 #include "stage/identity.h"
 #include "stage/stage.h"
 
@@ -118,11 +120,25 @@ static const struct dpf_option *options_for(enum dpf_stage_kind kind)
     return chosen;
 }
 
+/* One line: messages quote names and texts of files and streams, which may hold anything.
+ * A backslash in them is the writer's own, or was escaped before. */
+static void print_line(const struct dpf_stage *s, const char *message)
+{
+    struct dpf_text line = {0};
+    for (size_t size; *message; message += size) {
+        size = strcspn(message, "\\");
+        dpf_text_add_visible(&line, message, size);
+        for (; message[size] == '\\'; size++)
+            dpf_text_add(&line, "\\");
+    }
+    fprintf(stderr, "%s: %s\n", s->info->name, dpf_text_get(&line));
+    dpf_text_release(&line);
+}
+
 static void print_notice(void *context, const char *line)
 {
-    const struct dpf_stage *s = context;
     if (!common.quiet)
-        fprintf(stderr, "%s: %s\n", s->info->name, line);
+        print_line(context, line);
 }
 
 struct dpf_endpoint_options dpf_stage_endpoint_options(void)
@@ -220,12 +236,13 @@ static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
     for (size_t i = 0; status == DPF_OK && i < count; i++)
         status = dpf_channel_open(names[i], DPF_READ, &options, &channels[i], e);
     for (size_t i = 0; status == DPF_OK && i < count; i++) {
-        status = dpf_stream_reader_open(&in->readers[i], channels[i], e);
+        status =
+            dpf_stream_reader_open(&in->readers[i], channels[i], dpf_ledger_merge, e);
         channels[i] = NULL; /* the reader's now, whatever came of it */
         if (status != DPF_OK)
             break;
         in->count++;
-        status = i ? dpf_header_merge(&s->in, &in->readers[i].header, e)
+        status = i ? dpf_header_merge(&s->in, &in->readers[i].header, dpf_ledger_merge, e)
                    : dpf_header_copy(&s->in, &in->readers[i].header, e);
     }
     for (size_t i = 0; channels && i < count; i++)
@@ -491,7 +508,7 @@ static void finish(struct dpf_stage *s, struct dpf_error *e)
          * program that was told to stop does not wait for anyone. */
         if (!dpf_stop_requested() && !dpf_plugin_loaded())
             dpf_stream_writer_fail(&s->writer);
-        fprintf(stderr, "%s: %s\n", s->info->name, e->message);
+        print_line(s, e->message);
     }
     bool reads = s->info->kind == DPF_SINK || s->writer.records == 0;
     struct dpf_counters now = {.records = reads ? s->records_in : s->writer.records,

@@ -1,4 +1,5 @@
 #include "stage/model_stream.h"
+#include "ledger/merge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ enum dpf_status dpf_model_stream_read(struct dpf_model_stream *m, const char *en
     enum dpf_status status = dpf_channel_open(endpoint, DPF_READ, &options, &channel, e);
     if (status != DPF_OK)
         return status;
-    status = dpf_stream_reader_open(&reader, channel, e);
+    status = dpf_stream_reader_open(&reader, channel, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
     status = dpf_header_copy(&m->header, &reader.header, e);
@@ -160,24 +161,9 @@ static void adopt_provenance(struct dpf_values *to, const struct dpf_values *fro
 void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
     adopt_provenance(&s->out.provenance, &model->provenance);
-    s->out.is_private = s->out.is_private || model->is_private;
-    s->out.is_protected =
-        !s->out.is_private && (s->out.is_protected || model->is_protected);
-    if (!model->is_private && model->events.count == 0)
-        return;
-    msgpack_packer p = dpf_values_packer(&s->out.events);
-    msgpack_pack_map(&p, 4);
-    dpf_pack_string(&p, "event");
-    dpf_pack_string(&p, "model");
-    dpf_pack_string(&p, "stage");
-    dpf_pack_string(&p, s->info->name);
-    dpf_pack_string(&p, "data");
-    dpf_pack_string(&p, dpf_header_standing(model));
-    dpf_pack_string(&p, "events");
-    msgpack_pack_array(&p, model->events.count);
-    dpf_buffer_append(&s->out.events.bytes, model->events.bytes.data,
-                      model->events.bytes.size);
-    s->out.events.count++;
+    dpf_standing_join(&s->out, model);
+    if (model->is_private || model->events.count > 0)
+        dpf_ledger_add_model(&s->out.events, s->info->name, model);
 }
 
 static const char public_data[] = "\"dpflow.data\":\"public\"";
@@ -187,10 +173,11 @@ void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *
     if (file->metadata && strstr(file->metadata, public_data))
         return;
     s->out.is_private = true;
-    dpf_stage_add_unprotected_event(
-        s, file->metadata && strstr(file->metadata, "\"dpflow.data\"")
-               ? "the first weights are from a file, made of private records"
-               : "the first weights are from a file that does not say what they are of");
+    dpf_ledger_add_none(
+        &s->out.events, s->info->name,
+        file->metadata && strstr(file->metadata, "\"dpflow.data\"")
+            ? "the first weights are from a file, made of private records"
+            : "the first weights are from a file that does not say what they are of");
 }
 
 enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
@@ -198,7 +185,7 @@ enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
                                            struct dpf_error *e)
 {
     struct dpf_text t = {0};
-    bool is_public = !s->out.is_private && s->out.events.count == 0;
+    bool is_public = !s->out.is_private && !s->out.is_protected;
     dpf_text_addf(&t, "{%s}", is_public ? public_data : "\"dpflow.data\":\"private\"");
     file->metadata = t.failed ? NULL : dpf_strdup(t.data);
     dpf_text_release(&t);

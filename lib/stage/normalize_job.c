@@ -98,8 +98,9 @@ enum dpf_status dpf_normalize_open(struct dpf_normalize_job *j, struct dpf_stage
     if (status == DPF_OK && j->fit) {
         s->out_deferred = true;
         if (s->in.is_private)
-            dpf_stage_add_unprotected_event(
-                s, "the scale of each feature was taken from the data without noise");
+            dpf_ledger_add_none(
+                &s->out.events, s->info->name,
+                "the scale of each feature was taken from the data without noise");
         status = dpf_moments_init(&j->moments, dpf_shape_elements(&f->shape), e);
     }
     if (status == DPF_OK && j->lot_mean && s->in.is_private)
@@ -108,7 +109,7 @@ enum dpf_status dpf_normalize_open(struct dpf_normalize_job *j, struct dpf_stage
                           "for public or protected ones");
     if (j->lot_mean) {
         if (s->in.is_protected)
-            dpf_stage_add_mixing_event(s, "lot");
+            dpf_ledger_add_mixing(&s->out.events, s->info->name, "lot");
         s->out_deferred = true;
         dpf_lot_means_init(&j->means, dpf_shape_elements(&f->shape),
                            (uint64_t)j->lot_mean);

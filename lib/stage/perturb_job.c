@@ -242,6 +242,7 @@ static enum dpf_status open_additive(struct dpf_perturb_job *j, bool local,
         .sampling = "none",
         .norm = l2 ? "l2" : "l1",
         .sensitivity = l2 ? j->gaussian.sensitivity_l2 : j->laplace.sensitivity_l1,
+        .method = local ? j->mechanism : NULL,
         .why =
             relevance && epsilon < j->epsilon
                 ? "the paper allows each relevance to move by 2, but in [0,1] it moves "
@@ -309,8 +310,8 @@ static enum dpf_status open_records(struct dpf_perturb_job *j, struct dpf_stage 
         return DPF_OK;
     }
     dpf_header_keep_field(&s->out, j->x);
-    s->out.is_protected = s->out.is_protected || s->out.is_private;
-    s->out.is_private = false;
+    if (s->out.is_private)
+        dpf_standing_protect(&s->out);
     return status;
 }
 
@@ -491,25 +492,24 @@ static enum dpf_status open_features(struct dpf_perturb_job *j, struct dpf_stage
 
 static void write_events(struct dpf_perturb_job *j, struct dpf_stage *s)
 {
+    struct dpf_values *events = &s->out.events;
+    bool records = is(j->release, "records"), features = is(j->release, "features");
+    if (!s->in.is_private && (records || features) && !is_plain(j))
+        dpf_ledger_add_randomised(events, s->info->name,
+                                  records ? j->mechanism : "laplace");
     if (!s->in.is_private)
         return;
-    if (is(j->release, "features")) {
-        if (j->seed >= 0)
-            dpf_stage_add_seed_event(s);
+    if (j->seed >= 0 && (features || !is_plain(j)))
+        dpf_ledger_add_seed(events, s->info->name);
+    if (features) {
         dpf_features_describe(&j->features, s);
-        return;
-    }
-    if (is_plain(j)) {
-        dpf_stage_add_unprotected_event(s,
-                                        "the coefficients were released without noise");
-        return;
-    }
-    if (j->seed >= 0)
-        dpf_stage_add_seed_event(s);
-    dpf_ledger_add_mechanism(&s->out.events, s->info->name, &j->event);
-    if (!is(j->release, "records")) {
-        s->out.is_private = false;
-        s->out.is_protected = true;
+    } else if (is_plain(j)) {
+        dpf_ledger_add_none(events, s->info->name,
+                            "the coefficients were released without noise");
+    } else {
+        dpf_ledger_add_mechanism(events, s->info->name, &j->event);
+        if (!records)
+            dpf_standing_protect(&s->out);
     }
 }
 

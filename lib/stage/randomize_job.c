@@ -279,7 +279,7 @@ static void add_events(struct dpf_randomize_job *j, struct dpf_stage *s)
         m.spending.choices = j->values;
     }
     if (j->seed >= 0)
-        dpf_stage_add_seed_event(s);
+        dpf_ledger_add_seed(&s->out.events, s->info->name);
     dpf_ledger_add_mechanism(&s->out.events, s->info->name, &m);
     if (j->labels != DPF_LABELS_RESPONSE)
         return;
@@ -321,8 +321,9 @@ enum dpf_status dpf_randomize_job_open(struct dpf_randomize_job *j, struct dpf_s
     s->drops_others = true; /* nothing leaves that the mechanism has not seen */
     if (s->in.is_private) {
         add_events(j, s);
-        s->out.is_private = false;
-        s->out.is_protected = true;
+        dpf_standing_protect(&s->out);
+    } else {
+        dpf_ledger_add_randomised(&s->out.events, s->info->name, j->method_word);
     }
     return j->remember ? dpf_release_memory_open(&j->memory, j->remember, s, e) : DPF_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/source.h"
 
 #include "base/banned.h"
 
@@ -54,7 +55,8 @@ static void identify(const struct dpf_stage *s, char out[DPF_FINGERPRINT_HEX + 1
         dpf_fingerprint_add(&f, field->shape.dim,
                             (size_t)field->shape.rank * sizeof *field->shape.dim);
     }
-    dpf_fingerprint_add(&f, s->out.events.bytes.data, s->out.events.bytes.size);
+    /* not where the records are from: each is recognised by itself */
+    dpf_ledger_fingerprint(&s->out.events, &f);
     dpf_fingerprint_hex(&f, out);
 }
 

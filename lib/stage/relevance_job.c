@@ -82,8 +82,10 @@ enum dpf_status dpf_relevance_job_open(struct dpf_relevance_job *j, struct dpf_s
     if (status != DPF_OK)
         return status;
     dpf_stage_adopt_model(s, &r->source.header);
+    const struct dpf_selection_event mean = {
+        .by = "mean of all", .rule = "mean of all", .stability = {.replace_one = 1}};
     if (j->average && s->in.is_private) /* one record, but of everyone */
-        dpf_stage_add_selection_event(s, "mean of all", "replace-one");
+        dpf_ledger_add_selection(&s->out.events, s->info->name, &mean);
     return DPF_OK;
 }
 

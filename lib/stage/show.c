@@ -56,14 +56,25 @@ enum dpf_status dpf_show_header_json(FILE *out, const struct dpf_header *h,
     return status;
 }
 
+/* Text of the stream. */
+static void show_text(FILE *out, const char *text, size_t size)
+{
+    struct dpf_text shown = {0};
+    dpf_text_add_visible(&shown, text, size);
+    fputs(dpf_text_get(&shown), out);
+    dpf_text_release(&shown);
+}
+
 static void show_step(FILE *out, const msgpack_object *o)
 {
     const char *name = "?", *version = "";
     size_t name_size = 1, version_size = 0;
     dpf_object_text(dpf_object_get(o, "stage"), &name, &name_size);
     dpf_object_text(dpf_object_get(o, "version"), &version, &version_size);
-    fprintf(out, "           %.*s %.*s", (int)name_size, name, (int)version_size,
-            version);
+    fprintf(out, "           ");
+    show_text(out, name, name_size);
+    fputc(' ', out);
+    show_text(out, version, version_size);
     const msgpack_object *more[] = {dpf_object_get(o, "arguments"),
                                     dpf_object_get(o, "options")};
     for (int i = 0; i < 2; i++) {
@@ -85,6 +96,15 @@ static void show_event(FILE *out, const msgpack_object *o)
     dpf_text_release(&json);
 }
 
+static void show_feature(FILE *out, const struct dpf_field *f, size_t i)
+{
+    struct dpf_text name = {0};
+    dpf_text_add_visible(&name, f->features[i], strlen(f->features[i]));
+    fprintf(out, "             %-24s [%g, %g]\n", dpf_text_get(&name), f->bounds.lo[i],
+            f->bounds.hi[i]);
+    dpf_text_release(&name);
+}
+
 static void show_field(FILE *out, const struct dpf_field *f)
 {
     char shape[96];
@@ -100,8 +120,7 @@ static void show_field(FILE *out, const struct dpf_field *f)
         fprintf(out, ", L2 norm at most %g", f->norm_l2);
     fputc('\n', out);
     for (size_t i = 0; i < f->feature_count && f->bounds.count == f->feature_count; i++)
-        fprintf(out, "             %-24s [%g, %g]\n", f->features[i], f->bounds.lo[i],
-                f->bounds.hi[i]);
+        show_feature(out, f, i);
 }
 
 enum dpf_status dpf_show_header_text(FILE *out, const struct dpf_header *h,
@@ -168,7 +187,9 @@ static void show_lines(FILE *out, const char *text, size_t size)
     while (size > 0) {
         const char *end = memchr(text, '\n', size);
         size_t length = end ? (size_t)(end - text) : size;
-        fprintf(out, "           %.*s\n", (int)length, text);
+        fprintf(out, "           ");
+        show_text(out, text, length);
+        fputc('\n', out);
         length += end != NULL;
         text += length;
         size -= length;

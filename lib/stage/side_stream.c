@@ -1,4 +1,5 @@
 #include "stage/side_stream.h"
+#include "ledger/merge.h"
 
 #include "base/banned.h"
 
@@ -12,7 +13,7 @@ enum dpf_status dpf_side_stream_read(const char *endpoint,
     enum dpf_item item = DPF_ITEM_BATCH;
     enum dpf_status status = dpf_channel_open(endpoint, DPF_READ, &options, &channel, e);
     if (status == DPF_OK)
-        status = dpf_stream_reader_open(&r, channel, e);
+        status = dpf_stream_reader_open(&r, channel, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
     status = side->on_header(side->context, &r.header, e);

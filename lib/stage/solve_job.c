@@ -269,7 +269,8 @@ enum dpf_status dpf_solve_job_finish(struct dpf_solve_job *j, struct dpf_stage *
                                      struct dpf_error *e)
 {
     if (s->in.is_private)
-        dpf_stage_add_unprotected_event(s, "the model was solved from private numbers");
+        dpf_ledger_add_none(&s->out.events, s->info->name,
+                            "the model was solved from private numbers");
     if (is_components(j))
         return solve_components(j, e);
     return j->result.parameters

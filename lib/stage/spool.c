@@ -1,4 +1,5 @@
 #include "stage/spool.h"
+#include "ledger/merge.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ enum dpf_status dpf_spool_next(struct dpf_spool *s, struct dpf_batch **b,
         if (status == DPF_OK)
             status = open_fd(s->fd, DPF_READ, &channel, e);
         if (status == DPF_OK)
-            status = dpf_stream_reader_open(&s->reader, channel, e);
+            status = dpf_stream_reader_open(&s->reader, channel, dpf_ledger_merge, e);
         s->reading = status == DPF_OK;
     }
     if (status == DPF_OK)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/digest.h"
+#include "ledger/event.h"
 #include "options/options.h"
 #include "transport/transport.h"
 #include "wire/stream.h"
@@ -82,29 +83,6 @@ enum dpf_status dpf_stage_emit(struct dpf_stage *s, const struct dpf_batch *b,
 /* What an endpoint option of a stage is opened with: keys and patience from the common
  * options. */
 struct dpf_endpoint_options dpf_stage_endpoint_options(void);
-/* Append a ledger event that says: data were read without a mechanism, so what depends
- * on them has no finite epsilon. `why` is for people. Before the header is sent. */
-void dpf_stage_add_unprotected_event(struct dpf_stage *s, const char *why);
-/* Append the event that draws came from a seed that the user chose. */
-void dpf_stage_add_seed_event(struct dpf_stage *s);
-/* Append the event of a selection of records: under which neighbouring relation do data
- * sets that differ in one record still differ in at most one after it? */
-void dpf_stage_add_selection_event(struct dpf_stage *s, const char *by,
-                                   const char *stable_under);
-/* Append the event of a partition into disjoint parts (parallel composition needs it). */
-void dpf_stage_add_partition_event(struct dpf_stage *s, uint64_t parts, uint64_t part,
-                                   const char *by, const char *disjoint_under);
-/* Append the event of records made from records: data sets that are neighbours under
- * `stable_under` differ in at most `copies` records afterwards, so an accountant has to
- * answer for groups of that size. `by` is what decides how a copy differs. */
-void dpf_stage_add_augmentation_event(struct dpf_stage *s, uint64_t copies,
-                                      const char *by, const char *stable_under);
-
-/* Append the event that protected records were computed with each other: they are as
- * protected as before, but none stands for itself any more, and a shuffler comes too
- * late. `by` is what decides who meets whom. */
-void dpf_stage_add_mixing_event(struct dpf_stage *s, const char *by);
-
 /* Help, man page and completion of a stage, from its description. */
 void dpf_stage_help(const struct dpf_stage_info *info, const struct dpf_option *common,
                     struct dpf_text *out);

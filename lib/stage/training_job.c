@@ -160,6 +160,13 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
                                       struct dpf_error *e)
 {
     enum dpf_status status = check_files(j, e);
+    if (status == DPF_OK && is_noisy(j) && s->in.is_private && !j->population &&
+        strcmp(j->sampling, "poisson") == 0 && dpf_ledger_count_is_private(&s->in.events))
+        status =
+            dpf_fail(e, DPF_PRIVACY,
+                     "records were chosen by content or label, so how many there are "
+                     "is private, and the sampling rate would tell it: give "
+                     "'--population N' with a public N");
     s->drops_others = is_noisy(j); /* nothing leaves that the mechanism has not seen */
     if (status == DPF_OK && j->model)
         status = dpf_model_stream_read(&j->start, j->model, NULL, NULL, e);
@@ -312,7 +319,7 @@ static enum dpf_status describe_settings(const struct dpf_training_job *j,
         return status;
     if (noise->multiplier > 0) {
         dpf_fingerprint_init(&f);
-        dpf_fingerprint_add(&f, s->out.events.bytes.data, s->out.events.bytes.size);
+        dpf_ledger_fingerprint(&s->out.events, &f);
         dpf_fingerprint_hex(&f, ledger);
         dpf_text_addf(out, "margin %.17g\n", dpf_lot_sum_margin(j->engine.model->span));
         dpf_text_addf(out,
@@ -357,16 +364,17 @@ enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stag
     if (status != DPF_OK)
         return status;
     if (s->in.is_private && !is_noisy(j))
-        dpf_stage_add_unprotected_event(
-            s, j->clip_l2 > 0 ? "gradients were clipped, but no noise was added"
-                              : "trained on the records without a mechanism");
+        dpf_ledger_add_none(&s->out.events, s->info->name,
+                            j->clip_l2 > 0
+                                ? "gradients were clipped, but no noise was added"
+                                : "trained on the records without a mechanism");
     struct dpf_training_budget budget = {j->target_epsilon, j->delta};
     if (s->in.is_private && is_noisy(j))
         status = dpf_training_foresee(&j->training, &budget, &s->out, e);
     if (status != DPF_OK)
         return status;
     if (s->in.is_private && j->seed >= 0) /* an experiment: its target is not refused */
-        dpf_stage_add_seed_event(s);
+        dpf_ledger_add_seed(&s->out.events, s->info->name);
     struct dpf_text settings = {0};
     status = describe_settings(j, s, &settings, e);
     struct dpf_training_run run = {.training = &j->training,

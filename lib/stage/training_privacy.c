@@ -194,10 +194,7 @@ event_of(const struct dpf_training *t, const struct dpf_spending *spending, int6
         .norm = "l2",
         .sensitivity = dpf_training_sensitivity(t, epoch) * (poisson ? 1 : 2),
         .relation = poisson ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
-        .assumes = t->plan.noise.population || !poisson
-                       ? "rounding of float gradients stays within its allowance"
-                       : "rounding of float gradients stays within its allowance; the "
-                         "number of records is public",
+        .tells_count = poisson && !t->plan.noise.population,
         .claimed = {0, 0, "Abadi et al. 2016, moments accountant for sampled lots"},
         .proven = {0, 0,
                    poisson ? "sampled Gaussian, privacy loss distribution"
@@ -226,8 +223,7 @@ static enum dpf_status describe_steps(const struct dpf_training *t, int64_t step
                                       : (int64_t)s.list[i].count;
     }
     free(s.list);
-    h->is_private = false;
-    h->is_protected = true;
+    dpf_standing_protect(h);
     return dpf_buffer_ok(&h->events.bytes) ? DPF_OK : dpf_fail_memory(e);
 }
 

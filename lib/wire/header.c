@@ -138,7 +138,7 @@ struct dpf_field *dpf_header_field(struct dpf_header *h, const char *name)
 
 static bool plain_name(const char *text, size_t size)
 {
-    if (size == 0 || size >= DPF_NAME_BYTES)
+    if (size == 0 || size >= DPF_NAME_BYTES || !dpf_text_is_visible(text, size))
         return false;
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f || text[i] == '\'' ||

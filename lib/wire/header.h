@@ -37,7 +37,6 @@ struct dpf_header {
     bool is_protected;            /* all of it came out of the mechanisms in `events` */
     struct dpf_values events;     /* the ledger so far */
     struct dpf_values branches;   /* ledgers of merged streams, while they are merged */
-    bool branches_alike;          /* all of one source, but for which part they are */
 };
 
 void dpf_header_release(struct dpf_header *h);

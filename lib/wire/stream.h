@@ -37,11 +37,17 @@ struct dpf_stream_reader {
     char digest[DPF_CHECKSUM_TEXT]; /* of the last lane that ended, as in its trailer */
 };
 
+/* What becomes of the ledgers, standings and provenances of streams that are read as one:
+ * adds the second header's to the first's (lib/ledger knows how). */
+typedef enum dpf_status dpf_ledger_merger(struct dpf_header *into,
+                                          const struct dpf_header *other,
+                                          struct dpf_error *e);
+
 /* Take over a reading channel and read the header of every lane. Streams that are merged
- * must have the same fields; their provenance and ledger events add up. */
+ * must have the same fields; `merge` puts their ledgers together. */
 enum dpf_status dpf_stream_reader_open(struct dpf_stream_reader *r,
                                        struct dpf_channel *take_channel,
-                                       struct dpf_error *e);
+                                       dpf_ledger_merger *merge, struct dpf_error *e);
 /* The next item. What the last item gave is invalid afterwards. */
 enum dpf_status dpf_stream_reader_next(struct dpf_stream_reader *r, enum dpf_item *item,
                                        struct dpf_error *e);
@@ -49,20 +55,7 @@ void dpf_stream_reader_release(struct dpf_stream_reader *r);
 
 /* Add the second header to the first, as for streams read one after the other. */
 enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_header *other,
-                                 struct dpf_error *e);
-
-/* The ledger and provenance part of it: see "Merging" in FORMAT.md. */
-enum dpf_status dpf_ledger_merge(struct dpf_header *into, const struct dpf_header *other,
-                                 struct dpf_error *e);
-
-/* A list of events as one more branch; and one `merge` of all branches in place of
- * events. `distinct_owners`: each is another owner's own records, so their costs do not
- * add up. */
-void dpf_ledger_add_branch(struct dpf_values *branches, const struct dpf_values *events);
-enum dpf_status dpf_ledger_write_merge(struct dpf_values *events,
-                                       const struct dpf_values *branches,
-                                       bool same_source, bool distinct_owners,
-                                       struct dpf_error *e);
+                                 dpf_ledger_merger *merge, struct dpf_error *e);
 
 struct dpf_stream_writer {
     struct dpf_channel **channels; /* every frame goes to all of them */

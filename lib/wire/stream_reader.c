@@ -7,7 +7,7 @@
 #include "base/banned.h"
 
 enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_header *other,
-                                 struct dpf_error *e)
+                                 dpf_ledger_merger *merge, struct dpf_error *e)
 {
     enum dpf_status status = dpf_header_same_fields(into, other, e);
     if (status != DPF_OK)
@@ -19,9 +19,7 @@ enum dpf_status dpf_header_merge(struct dpf_header *into, const struct dpf_heade
     }
     into->has_records = into->has_records && other->has_records;
     into->records += other->records;
-    into->is_private = into->is_private || other->is_private;
-    into->is_protected = !into->is_private && (into->is_protected || other->is_protected);
-    return dpf_ledger_merge(into, other, e);
+    return merge(into, other, e);
 }
 
 /* Receive a frame into r->frame, check and decode it. The checksum covers every frame
@@ -74,7 +72,7 @@ static enum dpf_status read_header(struct dpf_stream_reader *r, struct dpf_error
 
 enum dpf_status dpf_stream_reader_open(struct dpf_stream_reader *r,
                                        struct dpf_channel *take_channel,
-                                       struct dpf_error *e)
+                                       dpf_ledger_merger *merge, struct dpf_error *e)
 {
     *r = (struct dpf_stream_reader){.channel = take_channel,
                                     .lane_count = take_channel->lanes};
@@ -87,7 +85,7 @@ enum dpf_status dpf_stream_reader_open(struct dpf_stream_reader *r,
     if (status == DPF_OK)
         status = dpf_header_copy(&r->header, &r->lanes[0].header, e);
     for (unsigned i = 1; status == DPF_OK && i < r->lane_count; i++)
-        status = dpf_header_merge(&r->header, &r->lanes[i].header, e);
+        status = dpf_header_merge(&r->header, &r->lanes[i].header, merge, e);
     if (status != DPF_OK)
         dpf_stream_reader_release(r);
     return status;

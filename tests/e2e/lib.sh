@@ -5,6 +5,8 @@
 #   dpflow load digits:train | dpflow inspect
 #   EOF
 #
+# Each has an owner's key of its own ($DPFLOW_OWNER_KEY), in that folder.
+#
 # `skip WHY` ends a test that cannot run here; `fails STATUS PATTERN COMMAND...` wants a
 # failure with that exit status and one line on standard error that matches PATTERN.
 
@@ -44,7 +46,7 @@ test_that() {
     local name=$1 dir status=0 text
     dir=$(mktemp -d)
     { echo "$test_helpers"; cat; } > "$dir/.test"
-    (cd "$dir" && exec timeout 120 bash -eu -o pipefail .test 3>.skip >.out 2>&1) || status=$?
+    (cd "$dir" && export DPFLOW_OWNER_KEY="$dir/.owner.key" && exec timeout 120 bash -eu -o pipefail .test 3>.skip >.out 2>&1) || status=$?
     if [ "$status" -eq 77 ]; then
         echo "skip $suite: $name ($(sed 's/^SKIP //' "$dir/.skip"))"
     elif [ "$status" -eq 0 ]; then

@@ -1,8 +1,10 @@
-/* Any bytes as the events of a ledger: accounted for, as a table and JSON, or refused. */
+/* Any bytes as the events of a ledger: accounted for, as a table and JSON, or refused;
+ * and whatever else is asked of a ledger. */
 #include <math.h>
 
 #include "account/ledger.h"
-#include "wire/decode.h"
+#include "ledger/lineage.h"
+#include "ledger/merge.h"
 
 #include "base/banned.h"
 
@@ -25,17 +27,38 @@ static bool take_events(const uint8_t *data, size_t size, struct dpf_values *eve
     return good;
 }
 
+/* Lineage, parts, counts, and a merge with itself. */
+static void ask(struct dpf_header *h)
+{
+    static const struct dpf_partition_event half = {.parts = 2, .by = "content"};
+    struct dpf_lineage lineage;
+    struct dpf_fingerprint f;
+    struct dpf_header other = {.is_protected = true};
+    dpf_lineage_read(&lineage, h, h);
+    dpf_lineage_release(&lineage);
+    dpf_ledger_count_is_private(&h->events);
+    dpf_fingerprint_init(&f);
+    dpf_ledger_fingerprint(&h->events, &f);
+    dpf_values_append(&other.events, &h->events);
+    dpf_ledger_add_partition(&other.events, "fuzz", &half, h);
+    dpf_header_merge(h, &other, dpf_ledger_merge, NULL);
+    dpf_header_release(&other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct dpf_header h = {.is_protected = true};
     struct dpf_account account;
     struct dpf_text table = {0}, json = {0};
     struct dpf_account_request request = {.method = DPF_METHOD_BEST, .delta = NAN};
-    if (take_events(data, size, &h.events) &&
-        dpf_account_ledger(&account, &h, &request, NULL) == DPF_OK) {
-        dpf_account_table(&account, &table);
-        dpf_account_json(&account, &h.events, &json);
-        dpf_account_release(&account);
+    bool good = take_events(data, size, &h.events);
+    for (int i = 0; good && i < 2; i++) {
+        if (dpf_account_ledger(&account, &h, &request, NULL) == DPF_OK) {
+            dpf_account_table(&account, &table);
+            dpf_account_json(&account, &h.events, &json);
+            dpf_account_release(&account);
+        }
+        ask(&h);
     }
     dpf_text_release(&table);
     dpf_text_release(&json);

@@ -1,4 +1,5 @@
 /* Any bytes as a stream, read to its end; other frames also as JSON. */
+#include "ledger/merge.h"
 #include "transport/transport.h"
 #include "wire/stream.h"
 
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dpf_error e;
     enum dpf_item item = DPF_ITEM_BATCH;
     if (dpf_channel_from_memory(data, size, &channel, &e) != DPF_OK ||
-        dpf_stream_reader_open(&r, channel, &e) != DPF_OK)
+        dpf_stream_reader_open(&r, channel, dpf_ledger_merge, &e) != DPF_OK)
         return 0;
     while (item != DPF_ITEM_END) {
         if (dpf_stream_reader_next(&r, &item, &e) != DPF_OK)

@@ -8,6 +8,7 @@
 #include "account/ledger.h"
 #include "account/pld.h"
 #include "harness.h"
+#include "ledger/merge.h"
 #include "told.h"
 #include "wire/stream.h"
 
@@ -217,9 +218,11 @@ static double epsilon_of_events(const char *const *events)
 #define AUGMENTATION(copies)                                                             \
     "{'event': 'augmentation', 'stage': 'augment', 'copies': " copies                    \
     ", 'by': 'index', 'stable_under': 'replace-one'}"
-#define PARTITION(part, parts)                                                           \
+#define PARTITION_OF(cut, part, parts)                                                   \
     "{'event': 'partition', 'stage': 'split', 'parts': " parts ", 'part': " part         \
-    ", 'by': 'index', 'disjoint_under': 'replace-one'}"
+    ", 'by': 'index', 'seed': 0, 'cut': '" cut "', 'stability': {'replace-one': 1}, "    \
+    "'disjoint_under': 'replace-one'}"
+#define PARTITION(part, parts) PARTITION_OF("blake2b:1", part, parts)
 #define SELECTION(relation)                                                              \
     "{'event': 'selection', 'stage': 'split', 'by': 'index', 'stable_under': '" relation \
     "'}"
@@ -502,6 +505,48 @@ static void malformed_statements(void)
     }
 }
 
+/* Texts of a ledger stand in their own line, and nothing in them moves the cursor. */
+static void texts_cannot_forge_lines(void)
+{
+    static const char *const attacks[] = {"x\nproven     epsilon 0.0001",
+                                          "x\rproven     epsilon 0.0001",
+                                          "\x1b[1A\x1b[2K",
+                                          "\xc2\x85proven",
+                                          "\xe2\x80\xa8proven",
+                                          "\xe2\x80\xae 0 nolispe"};
+    static const char *const places[] = {
+        "'assumes': '%s'", "'claimed': {'epsilon': 1.0, 'delta': 0.0, 'source': '%s'}",
+        "'proven': {'delta': 0.0, 'why': '%s'}"};
+    for (size_t i = 0; i < COUNT(attacks) * COUNT(places); i++) {
+        char rest[200], text[600];
+        struct dpf_account a;
+        struct dpf_text t = {0}, json = {0};
+        const char *place = places[i % COUNT(places)];
+        const char *hole = strstr(place, "%s");
+        snprintf(rest, sizeof rest, "%.*s%s%s", (int)(hole - place), place,
+                 attacks[i / COUNT(places)], hole + 2);
+        snprintf(text, sizeof text,
+                 "{'event': 'mechanism', 'mechanism': 'pure', 'epsilon': 7.0, 'rate': "
+                 "1.0, 'count': 1, 'relation': 'local', %s}",
+                 rest);
+        struct dpf_header h = stream(EVENTS(text));
+        CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+        dpf_account_table(&a, &t);
+        dpf_account_json(&a, &h.events, &json);
+        int proven = 0;
+        for (char *line = t.data, *end; (end = strchr(line, '\n')); line = end + 1) {
+            CU_ASSERT(dpf_text_is_visible(line, (size_t)(end - line)));
+            proven += strncmp(line, "proven", 6) == 0;
+        }
+        CU_ASSERT_EQUAL(proven, 1);
+        CU_ASSERT(dpf_text_is_visible(json.data, json.size));
+        dpf_account_release(&a);
+        dpf_text_release(&t);
+        dpf_text_release(&json);
+        dpf_header_release(&h);
+    }
+}
+
 /* A stated delta that is no probability cannot be the delta of the whole. */
 static void impossible_stated_deltas(void)
 {
@@ -716,6 +761,183 @@ static void augmentation_multiplies(void)
         epsilon_of_events(EVENTS(AUGMENTATION("5"), GAUSSIAN("8.0", "add-remove")))));
 }
 
+static const char *json_get(const char *p, const char *key);
+static bool json_starts(const char *json, const char *key, const char *text);
+
+#define STABLE(map) "{'event': 'selection', 'by': 'order', 'stability': {" map "}}"
+#define DIVIDED(rule, part, map, relation)                                               \
+    "{'event': 'partition', 'parts': 2, 'part': " part ", 'by': '" rule "', 'seed': 0, " \
+    "'cut': 'blake2b:" rule "', 'stability': {" map "}, 'disjoint_under': '" relation    \
+    "'}"
+#define IN_ORDER(part)                                                                   \
+    DIVIDED("order", part, "'add-remove': 2, 'replace-one': 1", "replace-one")
+#define BY_CONTENT(part) DIVIDED("content", part, "'add-remove': 1", "add-remove")
+#define BOTH(one, other) "{'event': 'merge', 'branches': [[" one "], [" other "]]}"
+
+/* By basic composition, at delta 0. */
+static double exactly(const char *const *events)
+{
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    struct dpf_header h = stream(events);
+    double epsilon = epsilon_as(&h, &basic);
+    dpf_header_release(&h);
+    return epsilon;
+}
+
+/* A number instead of a refusal: what one record becomes counts as a group. */
+static void stability_is_a_group(void)
+{
+#define FIRST "'add-remove': 2, 'replace-one': 1"
+    SAME("first N, one in and one out",
+         epsilon_of_events(EVENTS(STABLE(FIRST), GAUSSIAN("8.0", "add-remove"))),
+         compose_one(gaussian(4, 1, 1), 1e-5));
+    SAME("first N, replaced",
+         epsilon_of_events(EVENTS(STABLE(FIRST), GAUSSIAN("8.0", "replace-one"))),
+         compose_one(gaussian(8, 1, 1), 1e-5));
+    SAME("pure", exactly(EVENTS(STABLE(FIRST), PURE("0.3", "add-remove"))), 0.6);
+    SAME("local", exactly(EVENTS(STABLE(FIRST), PURE("0.3", "local"))), 0.3);
+    SAME("twice",
+         exactly(EVENTS(STABLE(FIRST), STABLE(FIRST), PURE("0.1", "add-remove"))), 0.4);
+    CU_ASSERT(isinf(epsilon_of_events(
+        EVENTS(STABLE("'replace-one': 1"), GAUSSIAN("8.0", "add-remove")))));
+    CU_ASSERT(
+        isinf(epsilon_of_events(EVENTS(STABLE(""), GAUSSIAN("8.0", "replace-one")))));
+    CU_ASSERT(isinf(epsilon_of_events(EVENTS(STABLE("'add-remove': 1"), STABLE(FIRST),
+                                             GAUSSIAN("8.0", "replace-one")))));
+    SAME("a file twice",
+         exactly(
+             EVENTS("{'event': 'augmentation', 'copies': 2, 'by': 'file', 'stability': "
+                    "{'add-remove': 2, 'replace-one': 2}}",
+                    STABLE(FIRST), PURE("0.1", "add-remove"))),
+         0.4);
+    /* it is said why */
+    struct dpf_header h = stream(EVENTS(STABLE(FIRST), PURE("0.3", "add-remove")));
+    struct dpf_account a;
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    CU_ASSERT(strstr(dpf_text_get(&a.why), "one record changes up to 2") != NULL);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    static const char *const bad[] = {
+        STABLE("'add-remove': 0"),
+        STABLE("'add-remove': -1"),
+        STABLE("'replace-one': 'x'"),
+        STABLE("'replace-one': 1.5"),
+        STABLE("'add-remove': 1000001"),
+        "{'event': 'selection', 'stability': 7}",
+        "{'event': 'augmentation', 'copies': 3, 'stability': {'add-remove': 2}}"};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        h = stream(EVENTS(bad[i], PURE("0.3", "add-remove")));
+        CU_ASSERT(refused(&h, &usual, "malformed"));
+        dpf_header_release(&h);
+    }
+#undef FIRST
+}
+
+/* Contiguous parts: a record less moves the borders of all of them. */
+static void parts_in_order(void)
+{
+    SAME("replaced: one part",
+         exactly(EVENTS(BOTH(IN_ORDER("0") ", " PURE("0.3", "replace-one"),
+                             IN_ORDER("1") ", " PURE("0.2", "local")))),
+         0.3);
+    SAME("removed: every part, as groups of 2",
+         exactly(EVENTS(BOTH(IN_ORDER("0") ", " PURE("0.3", "add-remove"),
+                             IN_ORDER("1") ", " PURE("0.2", "add-remove")))),
+         1.0);
+    SAME("by content",
+         exactly(EVENTS(BOTH(BY_CONTENT("0") ", " PURE("0.3", "add-remove"),
+                             BY_CONTENT("1") ", " PURE("0.2", "add-remove")))),
+         0.3);
+    /* replaced: out of the one part, into the other */
+    const struct dpf_account_request replaced = {
+        .method = DPF_METHOD_BASIC, .convert = true, .relation = DPF_REPLACE_ONE};
+    struct dpf_header h =
+        stream(EVENTS(BOTH(BY_CONTENT("0") ", " PURE("0.3", "add-remove"),
+                           BY_CONTENT("1") ", " PURE("0.2", "add-remove"))));
+    ABOVE("by content, replaced", epsilon_as(&h, &replaced), 0.5);
+    dpf_header_release(&h);
+    /* the first N, then by content: one goes, another comes, in two parts perhaps */
+    const char *first = STABLE("'add-remove': 2, 'replace-one': 1") ", ";
+    struct dpf_text t = {0};
+    dpf_text_addf(&t, "{'event': 'merge', 'branches': [[%s%s, %s], [%s%s, %s]]}", first,
+                  BY_CONTENT("0"), PURE("0.3", "add-remove"), first, BY_CONTENT("1"),
+                  PURE("0.2", "add-remove"));
+    SAME("of the first", exactly(EVENTS(dpf_text_get(&t))), 1.0);
+    dpf_text_release(&t);
+    /* put together again, noise on all */
+    SAME("together, replaced",
+         exactly(EVENTS(BOTH(IN_ORDER("0"), IN_ORDER("1")), PURE("0.3", "replace-one"))),
+         0.3);
+    SAME("together, removed",
+         exactly(EVENTS(BOTH(IN_ORDER("0"), IN_ORDER("1")), PURE("0.3", "add-remove"))),
+         1.2);
+}
+
+/* What everyone has to believe, and what it takes to believe less, a line each. */
+static void assumptions_are_told(void)
+{
+    static const char *const always[] = {"each person has one record",
+                                         "nothing else is released from these records",
+                                         "declared bounds, '--public' and the ledgers"};
+    struct dpf_header h =
+        stream(EVENTS(GAUSSIAN("2.0", "add-remove"), GAUSSIAN("3.0", "add-remove")));
+    struct dpf_account a;
+    struct dpf_text t = {0}, json = {0};
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    dpf_account_json(&a, NULL, &json);
+    for (size_t i = 0; i < COUNT(always); i++) {
+        const char *at = strstr(dpf_text_get(&t), always[i]);
+        CU_ASSERT(at && !strstr(at + 1, always[i])); /* once */
+        CU_ASSERT(at && strncmp(at - 11, "assuming   ", 11) == 0);
+        CU_ASSERT(at && strstr(at, "(to remove this: ") < strchr(at, '\n'));
+    }
+    CU_ASSERT(!strstr(t.data, "number of records"));
+    CU_ASSERT(json_starts(json_get(dpf_text_get(&json), "proven"), "assumes", "[\"each"));
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    dpf_text_reset(&t);
+    /* where the number of records is public, and why */
+    const struct dpf_mechanism_event m = {.spending = gaussian(2, 0.1, 5),
+                                          .sampling = "poisson",
+                                          .relation = DPF_ADD_REMOVE,
+                                          .tells_count = true,
+                                          .assumes = "the sky is blue"};
+    h = (struct dpf_header){.is_protected = true};
+    dpf_ledger_add_mechanism(&h.events, "train", &m);
+    dpf_ledger_add_mechanism(&h.events, "train", &m);
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    const char *at =
+        strstr(t.data, "assuming   the number of records is public: the samp");
+    CU_ASSERT(at && !strstr(at + 20, "number of records"));
+    at = strstr(t.data, "assuming   the sky is blue\n");
+    CU_ASSERT(at && !strstr(at + 20, "sky"));
+    dpf_account_release(&a);
+    dpf_text_reset(&t);
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &replace_one, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    CU_ASSERT(strstr(t.data, "assuming   the number of records is public, as it is under "
+                             "replace-one") != NULL);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    dpf_text_reset(&t);
+    /* nothing promised, nothing assumed; nothing private: only that it is true */
+    h = stream(EVENTS("{'event': 'none', 'why': 'x'}"));
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    CU_ASSERT(!strstr(t.data, "assuming"));
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+    dpf_text_reset(&t);
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    dpf_account_table(&a, &t);
+    CU_ASSERT(strstr(t.data, "'--public'") && !strstr(t.data, "person"));
+    dpf_account_release(&a);
+    dpf_text_release(&t);
+    dpf_text_release(&json);
+}
+
 /* So many copies that nothing is left of the noise: no epsilon can be stated, but nobody
  * used a program wrongly. And no number of copies is too large to count. */
 static void very_many_copies(void)
@@ -756,8 +978,7 @@ static void owners_and_models(void)
 {
 #define LOCAL(e) PURE(e, "local")
 #define OWNERS(a, b)                                                                     \
-    "{'event': 'merge', 'same_source': false, 'distinct_owners': true, 'branches': [[" a \
-    "], [" b "]]}"
+    "{'event': 'merge', 'distinct_owners': true, 'branches': [[" a "], [" b "]]}"
     SAME("owners", epsilon_of_events(EVENTS(OWNERS(LOCAL("5.0"), LOCAL("1.0")))), 5);
     SAME("public model",
          epsilon_of_events(EVENTS(OWNERS(
@@ -873,24 +1094,23 @@ static void models_without_a_mechanism(void)
  * merging
  */
 
-/* A stream that load, split and train made: part `part` of `parts`. */
-static struct dpf_header part_of(const char *file, const char *split, int part, int parts,
-                                 const char *mechanism_event)
+/* A stream that load, split and train made: part `part` of `parts` of what has this
+ * digest; NULL: nobody knows. */
+static struct dpf_header part_of(const char *digest, const char *rule, int part,
+                                 int parts, const char *mechanism_event)
 {
     struct dpf_header h = {.is_protected = true};
-    char text[300];
-    snprintf(text, sizeof text, "{'stage': 'load', 'arguments': ['%s']}", file);
-    add(&h.provenance, text);
-    snprintf(text, sizeof text,
-             "{'stage': 'split', 'options': {'parts': '%d', 'part': '%d'%s}}", parts,
-             part, split);
-    add(&h.provenance, text);
-    add(&h.provenance, "{'stage': 'train', 'options': {'dp': true}}");
-    snprintf(text, sizeof text,
-             "{'event': 'partition', 'stage': 'split', 'parts': %d, 'part': %d, 'by': "
-             "'index', 'disjoint_under': 'replace-one'}",
-             parts, part);
-    add(&h.events, text);
+    const struct dpf_source_event source = {.name = "a.csv", .digest = digest};
+    const struct dpf_partition_event cut = {
+        .parts = (uint64_t)parts,
+        .part = (uint64_t)part,
+        .by = strchr(rule, 'c') ? "content" : "index",
+        .seed = strtoull(rule, NULL, 10),
+        .stability = {.add_remove = 0, .replace_one = 1},
+        .disjoint_under = DPF_REPLACE_ONE};
+    dpf_ledger_add_source(&h.events, "load", &source);
+    add(&h.provenance, "{'stage': 'load', 'version': '1', 'options': {}}");
+    dpf_ledger_add_partition(&h.events, "split", &cut, &h);
     if (mechanism_event)
         add(&h.events, mechanism_event);
     return h;
@@ -898,7 +1118,7 @@ static struct dpf_header part_of(const char *file, const char *split, int part, 
 
 static void merge(struct dpf_header *into, struct dpf_header other)
 {
-    CU_ASSERT(dpf_header_merge(into, &other, NULL) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(into, &other, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&other);
 }
 
@@ -946,7 +1166,7 @@ static void disjoint_parts_count_once(void)
     const struct dpf_spending both[] = {gaussian(3, 1, 1), gaussian(2, 1, 1)};
     SAME("and one for all", epsilon_of(&h), compose(both, 2, 1e-5));
     CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
-    CU_ASSERT(strstr(dpf_text_get(&a.assumes), "parallel") != NULL);
+    CU_ASSERT(strstr(dpf_text_get(&a.why), "parallel") != NULL);
     dpf_account_release(&a);
     dpf_header_release(&h);
     /* more than one mechanism in a part */
@@ -988,25 +1208,25 @@ static void other_parts_add_up(void)
     merge(&h, part_of("a", "", 1, 3, THREE));
     SAME("other parts", epsilon_of(&h), sum);
     dpf_header_release(&h);
-    /* another stage in one of them */
-    h = part_of("a", "", 0, 2, FIVE);
-    struct dpf_header other = part_of("a", "", 1, 2, THREE);
-    add(&other.provenance, "{'stage': 'transform', 'options': {}}");
-    merge(&other, h);
-    ABOVE("another stage", epsilon_of(&other), compose(both + 1, 1, 1e-5));
-    dpf_header_release(&other);
     /* a part that does not exist */
     h = part_of("a", "", 0, 2, FIVE);
-    merge(&h, part_of("a", "", 2, 2, THREE));
+    struct dpf_header other = part_of("a", "", 2, 2, THREE);
+    merge(&h, other);
     SAME("part 2 of 2", epsilon_of(&h), sum);
     dpf_header_release(&h);
-    /* no provenance at all */
+    /* nobody knows what it is of: not even that both are of the same */
+    h = part_of(NULL, "", 0, 2, FIVE);
+    merge(&h, part_of(NULL, "", 1, 2, THREE));
+    SAME("unknown", epsilon_of(&h), sum);
+    dpf_header_release(&h);
     h = part_of("a", "", 0, 2, FIVE);
-    other = part_of("a", "", 1, 2, THREE);
-    dpf_values_release(&h.provenance);
-    dpf_values_release(&other.provenance);
-    merge(&h, other);
-    SAME("no provenance", epsilon_of(&h), sum);
+    merge(&h, part_of(NULL, "", 1, 2, THREE));
+    SAME("one unknown", epsilon_of(&h), sum);
+    dpf_header_release(&h);
+    /* by content: other options before it are other contents */
+    h = part_of("a", "c", 0, 2, FIVE);
+    merge(&h, part_of("a", "c", 1, 2, THREE));
+    SAME("by content", epsilon_of(&h), compose(both + 1, 1, 1e-5));
     dpf_header_release(&h);
     /* no partition */
     h = stream(EVENTS(FIVE));
@@ -1018,7 +1238,7 @@ static void other_parts_add_up(void)
     dpf_header_release(&h);
     /* hand-made: spent before the partition */
     const char *late =
-        "{'event': 'merge', 'same_source': true, 'branches': [[" FIVE
+        "{'event': 'merge', 'branches': [[" FIVE
         ", " PARTITION("0", "2") "]"
                                  ", [" THREE ", " PARTITION("1", "2") "]]}";
     SAME("late", epsilon_of_events(EVENTS(late)), sum);
@@ -1053,9 +1273,7 @@ static void many_parts(void)
  * records in common. */
 static void splits_of_other_seeds_overlap(void)
 {
-    static const char *const rules[][2] = {{", 'seed': '1'", ", 'seed': '2'"},
-                                           {"", ", 'seed': '2'"},
-                                           {", 'by': 'index'", ", 'by': 'content'"}};
+    static const char *const rules[][2] = {{"1", "2"}, {"", "2"}, {"", "c"}};
     const struct dpf_spending both[] = {gaussian(5, 1, 1), gaussian(3, 1, 1)};
     for (size_t i = 0; i < COUNT(rules); i++) {
         struct dpf_header h = part_of("a", rules[i][0], 0, 2, FIVE);
@@ -1087,11 +1305,36 @@ static void merges_in_turn(void)
     dpf_header_release(&h);
 }
 
-#define MERGE(source, one, other)                                                        \
-    "{'event': 'merge', 'same_source': " source ", 'branches': [[" one "], [" other "]]" \
-    "}"
-#define COPIES_OF(part) PARTITION(part, "2") ", " AUGMENTATION("5")
-#define SOME_OF(part)   PARTITION(part, "2") ", " SELECTION("add-remove")
+/* One stream more, again and again: what comes of it can still be written and read. */
+static void long_chains(void)
+{
+    struct dpf_header h = stream(EVENTS(PURE("0.5", "add-remove")));
+    for (int i = 1; i < 60; i++) {
+        struct dpf_header copy, other = stream(EVENTS(PURE("0.5", "add-remove")));
+        CU_ASSERT_FATAL(dpf_header_copy(&copy, &h, NULL) == DPF_OK); /* a new reader */
+        dpf_header_release(&h);
+        h = copy;
+        merge(&h, other);
+    }
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    SAME("sixty", epsilon_as(&h, &basic), 30);
+    CU_ASSERT(epsilon_of_written(&h) > 0);
+    dpf_header_release(&h);
+    /* parts that count once still do, beside something else */
+    h = part_of("a", "", 0, 2, PURE("0.3", "replace-one"));
+    merge(&h, part_of("a", "", 1, 2, PURE("0.2", "replace-one")));
+    struct dpf_header both;
+    CU_ASSERT_FATAL(dpf_header_copy(&both, &h, NULL) == DPF_OK);
+    merge(&both, stream(EVENTS(PURE("0.1", "replace-one"))));
+    SAME("parts and more", epsilon_as(&both, &basic), 0.4);
+    dpf_header_release(&both);
+    dpf_header_release(&h);
+}
+
+#define MERGE(one, other)  "{'event': 'merge', 'branches': [[" one "], [" other "]]}"
+#define OTHER(part, parts) PARTITION_OF("blake2b:2", part, parts)
+#define COPIES_OF(part)    PARTITION(part, "2") ", " AUGMENTATION("5")
+#define SOME_OF(part)      PARTITION(part, "2") ", " SELECTION("add-remove")
 #define WITH_MODEL                                                                       \
     PARTITION("0", "2")                                                                  \
     ", {'event': 'model', 'data': 'protected', 'events': [" THREE "]}, " FIVE
@@ -1101,10 +1344,11 @@ static void merges_in_turn(void)
 static void mechanisms_after_a_merge(void)
 {
     for (int other = 0; other < 2; other++) {
-        const char *copies = other ? MERGE("false", COPIES_OF("0"), COPIES_OF("1"))
-                                   : MERGE("true", COPIES_OF("0"), COPIES_OF("1"));
-        const char *selected = other ? MERGE("false", SOME_OF("0"), PARTITION("1", "2"))
-                                     : MERGE("true", SOME_OF("0"), PARTITION("1", "2"));
+        const char *copies =
+            other ? MERGE(COPIES_OF("0"), OTHER("1", "2") ", " AUGMENTATION("5"))
+                  : MERGE(COPIES_OF("0"), COPIES_OF("1"));
+        const char *selected = other ? MERGE(SOME_OF("0"), OTHER("1", "2"))
+                                     : MERGE(SOME_OF("0"), PARTITION("1", "2"));
         /* a record of other streams may be in both */
         SAME("copies", epsilon_of_events(EVENTS(copies, GAUSSIAN("10.0", "replace-one"))),
              compose_one(gaussian(other ? 1 : 2, 1, 1), 1e-5));
@@ -1116,14 +1360,14 @@ static void mechanisms_after_a_merge(void)
 /* The same part twice: every record is there twice. */
 static void mechanisms_after_overlapping_parts(void)
 {
-    const char *twice = MERGE("true", PARTITION("0", "2"), PARTITION("0", "2"));
+    const char *twice = MERGE(PARTITION("0", "2"), PARTITION("0", "2"));
     ABOVE("twice", epsilon_of_events(EVENTS(twice, GAUSSIAN("4.0", "replace-one"))),
           compose_one(gaussian(2, 1, 1), 1e-5) * (1 - 1e-9));
     /* private records of two streams, in no relation that is known */
     struct dpf_header h = {.is_private = true}, other = {.is_private = true};
     add(&h.provenance, "{'stage': 'load', 'arguments': ['a']}");
     add(&other.provenance, "{'stage': 'load', 'arguments': ['b']}");
-    CU_ASSERT(dpf_header_merge(&h, &other, NULL) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(&h, &other, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&other);
     mechanism(&h, gaussian(4, 1, 1), DPF_REPLACE_ONE);
     SAME("two streams", epsilon_of(&h), compose_one(gaussian(2, 1, 1), 1e-5));
@@ -1133,7 +1377,7 @@ static void mechanisms_after_overlapping_parts(void)
     other = stream(EVENTS(THREE));
     add(&h.provenance, "{'stage': 'load', 'arguments': ['a']}");
     add(&other.provenance, "{'stage': 'load', 'arguments': ['b']}");
-    CU_ASSERT(dpf_header_merge(&h, &other, NULL) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(&h, &other, dpf_ledger_merge, NULL) == DPF_OK);
     dpf_header_release(&other);
     SAME("two releases", epsilon_of(&h), compose_one(gaussian(3, 1, 2), 1e-5));
     dpf_header_release(&h);
@@ -1142,7 +1386,7 @@ static void mechanisms_after_overlapping_parts(void)
 /* A branch that used a model is not apart from the others: the model may be of theirs. */
 static void models_in_branches(void)
 {
-    const char *merged = MERGE("true", WITH_MODEL, PARTITION("1", "2") ", " THREE);
+    const char *merged = MERGE(WITH_MODEL, PARTITION("1", "2") ", " THREE);
     const struct dpf_spending all[] = {gaussian(3, 1, 2), gaussian(5, 1, 1)};
     ABOVE("all", epsilon_of_events(EVENTS(merged)),
           compose_one(gaussian(3, 1, 2), 1e-5) * (1 - 1e-9));
@@ -1313,6 +1557,7 @@ const struct dpf_test dpf_tests[] = {
     {"malformed events are refused", malformed_events},
     {"a sampling rate without Poisson sampling", rates_of_other_sampling},
     {"malformed statements do no harm", malformed_statements},
+    {"texts of a ledger cannot forge a line", texts_cannot_forge_lines},
     {"impossible stated deltas are refused", impossible_stated_deltas},
     {"broken encodings are refused", broken_encodings},
     {"deep nesting ends", deep_nesting},
@@ -1321,6 +1566,9 @@ const struct dpf_test dpf_tests[] = {
     {"groups of records, beyond all bounds", group_privacy_beyond_all_bounds},
     {"sampling under other relations is refused", sampling_under_other_relations},
     {"augmentation multiplies", augmentation_multiplies},
+    {"stability is a group", stability_is_a_group},
+    {"parts in order", parts_in_order},
+    {"every assumption is told, once", assumptions_are_told},
     {"so many copies that no noise is left", very_many_copies},
     {"owners count once, unless one used another's model", owners_and_models},
     {"selections that do not fit the relation", selections_that_do_not_fit},
@@ -1331,6 +1579,7 @@ const struct dpf_test dpf_tests[] = {
     {"many parts", many_parts},
     {"splits by other rules overlap", splits_of_other_seeds_overlap},
     {"merges in turn", merges_in_turn},
+    {"long chains of merges", long_chains},
     {"mechanisms after a merge", mechanisms_after_a_merge},
     {"mechanisms after a merge of overlapping parts", mechanisms_after_overlapping_parts},
     {"models in branches", models_in_branches},

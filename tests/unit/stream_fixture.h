@@ -14,6 +14,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "harness.h"
+#include "ledger/merge.h"
 #include "transport/transport.h"
 #include "wire/stream.h"
 
@@ -151,7 +152,7 @@ static inline enum dpf_status read_bytes(const void *data, size_t size, uint64_t
     enum dpf_item item = DPF_ITEM_BATCH;
     *records = 0;
     CU_ASSERT_FATAL(dpf_channel_from_memory(data, size, &channel, NULL) == DPF_OK);
-    enum dpf_status status = dpf_stream_reader_open(&r, channel, e);
+    enum dpf_status status = dpf_stream_reader_open(&r, channel, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
     while (status == DPF_OK && item != DPF_ITEM_END)

@@ -103,6 +103,35 @@ static bool json_is(const char *bytes, size_t size, const char *due)
     return same;
 }
 
+/* What a line of a terminal must not be told by a stranger, and what it may. */
+static void test_visible(void)
+{
+    static const struct {
+        const char *from, *to;
+    } cases[] = {{"plain, \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+                  "plain, \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+                 {"a\nb\rc\td\x1b[2Kz\x7f", "a\\nb\\x0dc\\x09d\\x1b[2Kz\\x7f"},
+                 {"\xc2\x85\xc2\x9b\xc2\xa0", "\\u{85}\\u{9b}\xc2\xa0"}, /* NEL, CSI */
+                 {"\xe2\x80\xa8\xe2\x80\xa9", "\\u{2028}\\u{2029}"},
+                 {"\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c",
+                  "\\u{202e}\\u{2066}\\u{200f}\\u{61c}"},
+                 {"\xef\xbb\xbf\xf3\xa0\x81\x81", "\\u{feff}\\u{e0041}"},
+                 {"\xff\xc0\xaf\\n", "\\xff\\xc0\\xaf\\\\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dpf_text t = {0}, json = {0};
+        dpf_text_add_visible(&t, cases[i].from, strlen(cases[i].from));
+        CU_ASSERT_STRING_EQUAL(dpf_text_get(&t), cases[i].to);
+        CU_ASSERT(dpf_text_is_visible(cases[i].from, strlen(cases[i].from)) == (i == 0));
+        /* whatever was let through may be let through again */
+        CU_ASSERT(dpf_text_is_visible(t.data, t.size));
+        dpf_text_add_json(&json, cases[i].from, strlen(cases[i].from));
+        CU_ASSERT(dpf_text_is_visible(json.data, json.size));
+        dpf_text_release(&t);
+        dpf_text_release(&json);
+    }
+    CU_ASSERT(json_is("\xf3\xa0\x81\x81\xc2\x85", 6, "\"\\udb40\\udc41\\u0085\""));
+}
+
 static void test_json(void)
 {
     CU_ASSERT(json_is("", 0, "\"\""));
@@ -551,6 +580,7 @@ const struct dpf_test dpf_tests[] = {
     {"reals do not become zero", test_real_underflow},
     {"ranges", test_ranges},
     {"JSON strings, also from invalid UTF-8", test_json},
+    {"text of strangers cannot steer a terminal", test_visible},
     {"growing text", test_text},
     {"counts and sizes for people", test_format},
     {"allocations that would overflow", test_memory},

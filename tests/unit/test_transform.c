@@ -457,6 +457,64 @@ static void test_fraction(void)
     CU_ASSERT(count(keep, MOST) == 1000 && first > 400 && first < 600);
 }
 
+/* In order: parts are contiguous. Remove any record of any small set, and each part loses
+ * at most one record and gains at most one; replace one, and one part differs. */
+static void check_order(struct dpf_partition p, uint64_t n)
+{
+    bool larger[32], smaller[32];
+    struct dpf_partition q = p;
+    uint64_t size = 0;
+    p.by_order = q.by_order = p.total_known = q.total_known = true;
+    p.total = n;
+    q.total = n - 1;
+    CU_ASSERT_FATAL(choose(&p, NULL, n, larger, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(choose(&q, NULL, n - 1, smaller, NULL) == DPF_OK);
+    CU_ASSERT(dpf_partition_size(&p, &size) && size == count(larger, n));
+    for (uint64_t i = 2; i < n; i++) /* no gap */
+        CU_ASSERT(!(larger[i] && !larger[i - 1] && count(larger, i) > 0));
+    for (uint64_t removed = 0; removed < n; removed++) {
+        int lost = 0, gained = 0;
+        for (uint64_t i = 0; i < n; i++) {
+            bool after = i != removed && smaller[i - (i > removed)];
+            lost += larger[i] && !after;
+            gained += !larger[i] && after;
+        }
+        CU_ASSERT(lost <= 1 && gained <= 1);
+    }
+    CU_ASSERT(dpf_partition_keeps(&p).add_remove == 2);
+    CU_ASSERT(dpf_partition_keeps(&p).replace_one == 1 && !dpf_partition_keeps(&p).own);
+    dpf_partition_release(&p);
+    dpf_partition_release(&q);
+}
+
+static void test_order(void)
+{
+    static const double shares[] = {0, 0.1, 0.25, 1.0 / 3, 0.5, 0.62, 0.9, 1};
+    for (uint64_t n = 1; n <= 24; n++) {
+        for (uint64_t parts = 1; parts <= 9; parts++)
+            for (uint64_t part = 0; part < parts; part++)
+                check_order((struct dpf_partition){.rule = DPF_PART_OF,
+                                                   .parts = parts,
+                                                   .part = part},
+                            n);
+        for (size_t i = 0; i < 2 * sizeof shares / sizeof *shares; i++)
+            check_order((struct dpf_partition){.rule = DPF_PART_FRACTION,
+                                               .fraction = shares[i / 2],
+                                               .rest = i % 2},
+                        n);
+    }
+    struct dpf_partition p = {.rule = DPF_PART_OF, .parts = 2, .by_order = true};
+    struct dpf_error e = {0};
+    CU_ASSERT(dpf_partition_start(&p, &e) == DPF_USAGE);
+    CU_ASSERT(strstr(e.message, "how many") != NULL);
+    /* the others, as they always were */
+    p.by_order = false;
+    CU_ASSERT(dpf_partition_keeps(&p).add_remove == 0);
+    p.by_content = true;
+    CU_ASSERT(dpf_partition_keeps(&p).add_remove == 1 && dpf_partition_keeps(&p).own);
+    CU_ASSERT(dpf_partition_keeps(&p).replace_one == 0);
+}
+
 /* By content, a record's fate does not depend on the others. */
 static void test_by_content(void)
 {
@@ -855,6 +913,7 @@ const struct dpf_test dpf_tests[] = {
     {"parts are disjoint, complete, of promised size", test_parts},
     {"parts are shuffled and reproducible", test_parts_are_shuffled},
     {"a fraction and its rest", test_fraction},
+    {"in order: one record more moves two of each part", test_order},
     {"by content: others do not matter", test_by_content},
     {"classes, and parts that do not exist", test_classes},
     {"summary and histogram", test_summary},

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "ledger/merge.h"
 #include "stream_fixture.h"
 #include "transport/curve.h"
 
@@ -163,7 +164,7 @@ static enum dpf_status run_reader(const struct task *t, struct outcome *o,
     enum dpf_item item = DPF_ITEM_BATCH;
     enum dpf_status status = dpf_channel_open(t->endpoint, DPF_READ, &t->options, &c, e);
     if (status == DPF_OK)
-        status = dpf_stream_reader_open(&r, c, e);
+        status = dpf_stream_reader_open(&r, c, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
     while (status == DPF_OK && item != DPF_ITEM_END) {
@@ -351,8 +352,8 @@ static void test_lying_size(void)
     begin();
     CU_ASSERT_FATAL(dpf_write_file(in_folder("lie"), lie, sizeof lie, &e) == DPF_OK);
     CU_ASSERT_FATAL(dpf_channel_open(in_folder("lie"), DPF_READ, NULL, &c, &e) == DPF_OK);
-    CU_ASSERT(refused(dpf_stream_reader_open(&r, c, &e), DPF_BAD_STREAM, &e,
-                      "stream ended before its trailer"));
+    CU_ASSERT(refused(dpf_stream_reader_open(&r, c, dpf_ledger_merge, &e), DPF_BAD_STREAM,
+                      &e, "stream ended before its trailer"));
     end();
 }
 

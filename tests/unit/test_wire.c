@@ -2,6 +2,7 @@
  * lying is refused as DPF_BAD_STREAM, whatever byte it is. */
 #include <math.h>
 
+#include "ledger/merge.h"
 #include "stream_fixture.h"
 
 #include "base/banned.h"
@@ -102,7 +103,7 @@ static struct dpf_stream_reader open_made(const struct maker *m)
     struct dpf_stream_reader r;
     struct dpf_error e = {0};
     CU_ASSERT_FATAL(dpf_channel_from_memory(m->out.data, m->out.size, &c, &e) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_stream_reader_open(&r, c, &e) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_stream_reader_open(&r, c, dpf_ledger_merge, &e) == DPF_OK);
     return r;
 }
 
@@ -1021,33 +1022,34 @@ static void test_merge(void)
     a.is_private = false;
     b.records = 7;
     CU_ASSERT_FATAL(dpf_header_copy(&copy, &a, &e) == DPF_OK);
-    CU_ASSERT(dpf_header_merge(&copy, &b, &e) == DPF_OK);
+    CU_ASSERT(dpf_header_merge(&copy, &b, dpf_ledger_merge, &e) == DPF_OK);
     CU_ASSERT(copy.records == 12 && copy.has_records && copy.is_private);
     /* private records may stand in both: one event with a branch for each */
     CU_ASSERT(copy.provenance.count == 4 && copy.events.count == 1);
     CU_ASSERT(copy.events.bytes.size > 2 * a.events.bytes.size);
     CU_ASSERT(a.provenance.count == 2 && a.records == 5); /* a copy is a copy */
     b.has_records = false;
-    CU_ASSERT(dpf_header_merge(&copy, &b, &e) == DPF_OK && !copy.has_records);
+    CU_ASSERT(dpf_header_merge(&copy, &b, dpf_ledger_merge, &e) == DPF_OK &&
+              !copy.has_records);
     struct maker m = {0};
     maker_header(&m, &copy); /* still a header that can be read */
     maker_trailer(&m, 0, "ok");
     CU_ASSERT(read_made(&m, &e) == DPF_OK);
     maker_release(&m);
     snprintf(b.fields[1].name, sizeof b.fields[1].name, "other");
-    CU_ASSERT(refused(dpf_header_merge(&copy, &b, &e), DPF_BAD_STREAM, &e,
-                      "field 'y' is u8 scalar, field 'other' is u8 scalar"));
+    CU_ASSERT(refused(dpf_header_merge(&copy, &b, dpf_ledger_merge, &e), DPF_BAD_STREAM,
+                      &e, "field 'y' is u8 scalar, field 'other' is u8 scalar"));
     snprintf(b.fields[1].name, sizeof b.fields[1].name, "y");
     b.fields[2].shape.dim[0] = 3;
-    CU_ASSERT(refused(dpf_header_merge(&copy, &b, &e), DPF_BAD_STREAM, &e,
-                      "field 'i' is i32 2x2, field 'i' is i32 3x2"));
+    CU_ASSERT(refused(dpf_header_merge(&copy, &b, dpf_ledger_merge, &e), DPF_BAD_STREAM,
+                      &e, "field 'i' is i32 2x2, field 'i' is i32 3x2"));
     b.fields[2].shape.dim[0] = 2;
     b.fields[0].dtype = DPF_I32;
-    CU_ASSERT(dpf_header_merge(&copy, &b, &e) == DPF_BAD_STREAM);
+    CU_ASSERT(dpf_header_merge(&copy, &b, dpf_ledger_merge, &e) == DPF_BAD_STREAM);
     b.fields[0].dtype = DPF_F32;
     b.field_count--;
-    CU_ASSERT(refused(dpf_header_merge(&copy, &b, &e), DPF_BAD_STREAM, &e,
-                      "the streams have 6 and 5 fields"));
+    CU_ASSERT(refused(dpf_header_merge(&copy, &b, dpf_ledger_merge, &e), DPF_BAD_STREAM,
+                      &e, "the streams have 6 and 5 fields"));
     b.field_count++;
     dpf_header_release(&copy);
     dpf_header_release(&b);
@@ -1063,26 +1065,28 @@ static void test_merge_keeps_promises(void)
     struct dpf_header narrow = {0}, wide = {0};
     struct dpf_field *f = add(&narrow, "x", DPF_F32, s), *g = add(&wide, "x", DPF_F32, s);
     f->norm_l2 = 1; /* and none in the other */
-    CU_ASSERT(dpf_header_merge(&narrow, &wide, &e) != DPF_OK || f->norm_l2 == 0);
+    CU_ASSERT(dpf_header_merge(&narrow, &wide, dpf_ledger_merge, &e) != DPF_OK ||
+              f->norm_l2 == 0);
     f->norm_l2 = 1;
     g->norm_l2 = 2;
-    CU_ASSERT(dpf_header_merge(&narrow, &wide, &e) != DPF_OK || f->norm_l2 >= 2 ||
-              f->norm_l2 == 0);
+    CU_ASSERT(dpf_header_merge(&narrow, &wide, dpf_ledger_merge, &e) != DPF_OK ||
+              f->norm_l2 >= 2 || f->norm_l2 == 0);
     f->norm_l2 = g->norm_l2 = 0;
     CU_ASSERT_FATAL(dpf_field_set_bounds(f, 0, 1, &e) == DPF_OK);
-    CU_ASSERT(dpf_header_merge(&narrow, &wide, &e) != DPF_OK || f->bounds.count == 0);
+    CU_ASSERT(dpf_header_merge(&narrow, &wide, dpf_ledger_merge, &e) != DPF_OK ||
+              f->bounds.count == 0);
     CU_ASSERT_FATAL(dpf_field_set_bounds(f, 0, 1, &e) == DPF_OK);
     CU_ASSERT_FATAL(dpf_field_set_bounds(g, -5, 5, &e) == DPF_OK);
-    CU_ASSERT(dpf_header_merge(&narrow, &wide, &e) != DPF_OK || f->bounds.count == 0 ||
-              (f->bounds.lo[0] <= -5 && f->bounds.hi[0] >= 5));
+    CU_ASSERT(dpf_header_merge(&narrow, &wide, dpf_ledger_merge, &e) != DPF_OK ||
+              f->bounds.count == 0 || (f->bounds.lo[0] <= -5 && f->bounds.hi[0] >= 5));
     dpf_header_release(&narrow);
     dpf_header_release(&wide);
     f = add(&narrow, "y", DPF_U8, (struct dpf_shape){0});
     g = add(&wide, "y", DPF_U8, (struct dpf_shape){0});
     f->classes = 10;
     g->classes = 100;
-    CU_ASSERT(dpf_header_merge(&narrow, &wide, &e) != DPF_OK || f->classes >= 100 ||
-              f->classes == 0);
+    CU_ASSERT(dpf_header_merge(&narrow, &wide, dpf_ledger_merge, &e) != DPF_OK ||
+              f->classes >= 100 || f->classes == 0);
     dpf_header_release(&narrow);
     dpf_header_release(&wide);
 }

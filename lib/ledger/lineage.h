@@ -2,17 +2,17 @@
  * whether they were randomised like those it was trained on. A score on records that were
  * trained on tells of memory, not of learning, and one on randomised records is another
  * figure than one on clean ones; so both are said beside it. All of it is read off the
- * provenance of the two streams. */
-#ifndef DPF_STAGE_LINEAGE_H
-#define DPF_STAGE_LINEAGE_H
+ * events of the two streams; ledger/source.h says when records are the same. */
+#ifndef DPF_LEDGER_LINEAGE_H
+#define DPF_LEDGER_LINEAGE_H
 
 #include "base/text.h"
-#include "wire/header.h"
+#include "ledger/source.h"
 
 enum dpf_membership {
-    DPF_HELD_OUT, /* another source, or another part of the same split */
-    DPF_SEEN,     /* the same records, as far as can be told */
-    DPF_UNKNOWN,  /* no source is named on one side */
+    DPF_HELD_OUT, /* no record that the model was made of is among them */
+    DPF_SEEN,     /* the same records, or some of them */
+    DPF_UNKNOWN,  /* neither can be proven */
 };
 
 struct dpf_lineage {
@@ -22,12 +22,18 @@ struct dpf_lineage {
         randomised; /* the methods that the inputs went through; empty: none */
 };
 
-/* Compare the provenance of a model with that of records. */
+/* Compare the ledger of a model with that of records. */
 void dpf_lineage_read(struct dpf_lineage *l, const struct dpf_header *model,
                       const struct dpf_header *records);
 void dpf_lineage_release(struct dpf_lineage *l);
 /* Into the summary (its first paragraph) of a score's table, and into its JSON object. */
 void dpf_lineage_report(const struct dpf_lineage *l, struct dpf_text *table,
                         struct dpf_text *json);
+
+/* The parts that a list of events (a branch) took of one source, before anything was
+ * spent on it or made of it, and with neighbours by this relation (0: add-remove, 1:
+ * replace-one) still neighbours: only then do parts without a common record count once.
+ * False if the list is not of one source alone, or used a model. */
+bool dpf_lineage_parts(const msgpack_object *events, int relation, struct dpf_origin *o);
 
 #endif

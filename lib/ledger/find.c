@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "account/ledger.h"
-#include "wire/decode.h"
+#include "ledger/event.h"
 
 #include "base/banned.h"
 

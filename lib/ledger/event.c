@@ -1,0 +1,352 @@
+/* Reading events: one row a kind. */
+#include "ledger/event.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#include "base/banned.h"
+
+bool dpf_span_is(struct dpf_span s, const char *word)
+{
+    return s.text && strlen(word) == s.size && memcmp(s.text, word, s.size) == 0;
+}
+
+bool dpf_span_same(struct dpf_span a, struct dpf_span b)
+{
+    return a.text && b.text && a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
+}
+
+static struct dpf_span text_of(const msgpack_object *o, const char *key)
+{
+    const msgpack_object *value = o ? dpf_object_get(o, key) : NULL;
+    struct dpf_span s = {NULL, 0};
+    if (!value || !dpf_object_text(value, &s.text, &s.size))
+        return (struct dpf_span){NULL, 0};
+    return s;
+}
+
+static double real_of(const msgpack_object *o, const char *key, double otherwise)
+{
+    const msgpack_object *value = o ? dpf_object_get(o, key) : NULL;
+    double number;
+    return value && dpf_object_real(value, &number) ? number : otherwise;
+}
+
+static bool whole_of(const msgpack_object *o, const char *key, uint64_t *number)
+{
+    const msgpack_object *value = dpf_object_get(o, key);
+    return value && dpf_object_uint(value, number);
+}
+
+static bool is_true(const msgpack_object *o, const char *key)
+{
+    const msgpack_object *value = dpf_object_get(o, key);
+    return value && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
+}
+
+static int word_index(struct dpf_span s, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (dpf_span_is(s, words[i]))
+            return i;
+    return -1;
+}
+
+static enum dpf_status malformed(const char *what, struct dpf_error *e)
+{
+    return dpf_fail(e, DPF_PRIVACY,
+                    "an event '%s' is malformed: no epsilon can be stated", what);
+}
+
+/* ---------------------------------------------------------------------------- kinds */
+
+static void read_statements(const msgpack_object *o, struct dpf_event *v)
+{
+    const msgpack_object *claimed = dpf_object_get(o, "claimed");
+    const msgpack_object *proven = dpf_object_get(o, "proven");
+    v->claimed_epsilon = real_of(claimed, "epsilon", NAN);
+    v->claimed_delta = real_of(claimed, "delta", NAN);
+    v->proven_delta = real_of(proven, "delta", 0);
+    if (!(v->proven_delta >= 0))
+        v->proven_delta = 0;
+    v->claim = text_of(claimed, "source");
+    v->differs = text_of(proven, "why");
+    v->assumes = text_of(o, "assumes");
+}
+
+static enum dpf_status read_mechanism(const msgpack_object *o, struct dpf_event *v,
+                                      struct dpf_error *e)
+{
+    struct dpf_spending *s = &v->spending;
+    int kind = word_index(text_of(o, "mechanism"), dpf_mechanism_words);
+    int relation = word_index(text_of(o, "relation"), dpf_relation_words);
+    if (kind < 0)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "an event has an unknown mechanism: no epsilon can be stated");
+    s->kind = (enum dpf_spending_kind)kind;
+    s->choices = 2;
+    s->parameter = real_of(o, dpf_mechanism_parameters[kind], NAN);
+    s->rate = real_of(o, "rate", NAN);
+    if (relation < 0 || isnan(s->parameter) || isnan(s->rate) ||
+        !whole_of(o, "count", &s->count) ||
+        (dpf_object_get(o, "choices") && !whole_of(o, "choices", &s->choices)))
+        return malformed("mechanism", e);
+    v->relation = (enum dpf_relation)relation;
+    v->mechanism = dpf_mechanism_words[kind];
+    v->method = text_of(o, "method");
+    v->poisson = dpf_span_is(text_of(o, "sampling"), "poisson");
+    v->shows_place = dpf_object_get(o, "shows_place") != NULL;
+    v->tells_count = dpf_object_get(o, "tells_count") != NULL;
+    v->clear = dpf_object_get(o, "clear") != NULL;
+    read_statements(o, v);
+    return DPF_OK;
+}
+
+static enum dpf_status read_why(const msgpack_object *o, struct dpf_event *v,
+                                struct dpf_error *e)
+{
+    (void)e;
+    v->why = text_of(o, "why");
+    return DPF_OK;
+}
+
+static enum dpf_status read_source(const msgpack_object *o, struct dpf_event *v,
+                                   struct dpf_error *e)
+{
+    (void)e;
+    v->name = text_of(o, "name");
+    v->digest = text_of(o, "digest");
+    v->set = text_of(o, "set");
+    v->part_name = text_of(o, "part");
+    return DPF_OK;
+}
+
+/* `stability`, or the word of streams before it: that relation, without a factor. */
+static enum dpf_status read_stability(const msgpack_object *o, const char *kind,
+                                      const char *word, uint64_t otherwise,
+                                      struct dpf_event *v, struct dpf_error *e)
+{
+    const msgpack_object *map = dpf_object_get(o, "stability");
+    struct dpf_stability *s = &v->stability;
+    v->count_private = dpf_object_get(o, "count_private") != NULL;
+    if (!map) {
+        int relation = word_index(text_of(o, word), dpf_relation_words);
+        s->add_remove = relation == DPF_ADD_REMOVE ? otherwise : 0;
+        s->replace_one = relation == DPF_REPLACE_ONE ? otherwise : 0;
+        v->count_private = dpf_span_is(text_of(o, "by"), "label") ||
+                           dpf_span_is(text_of(o, "by"), "content");
+        return DPF_OK;
+    }
+    if (map->type != MSGPACK_OBJECT_MAP ||
+        (dpf_object_get(map, "add-remove") &&
+         (!whole_of(map, "add-remove", &s->add_remove) || s->add_remove < 1)) ||
+        (dpf_object_get(map, "replace-one") &&
+         (!whole_of(map, "replace-one", &s->replace_one) || s->replace_one < 1)) ||
+        s->add_remove > DPF_MAX_STABILITY || s->replace_one > DPF_MAX_STABILITY)
+        return malformed(kind, e);
+    return DPF_OK;
+}
+
+static enum dpf_status read_selection(const msgpack_object *o, struct dpf_event *v,
+                                      struct dpf_error *e)
+{
+    return read_stability(o, "selection", "stable_under", 1, v, e);
+}
+
+static enum dpf_status read_partition(const msgpack_object *o, struct dpf_event *v,
+                                      struct dpf_error *e)
+{
+    int relation = word_index(text_of(o, "disjoint_under"), dpf_relation_words);
+    v->disjoint[0] = relation == DPF_ADD_REMOVE;
+    v->disjoint[1] = relation == DPF_REPLACE_ONE;
+    v->cut = text_of(o, "cut");
+    if (!whole_of(o, "parts", &v->parts) || !whole_of(o, "part", &v->part) ||
+        v->part >= v->parts)
+        v->cut = (struct dpf_span){NULL, 0}; /* a part of nothing */
+    return read_stability(o, "partition", "disjoint_under", 1, v, e);
+}
+
+static enum dpf_status read_augmentation(const msgpack_object *o, struct dpf_event *v,
+                                         struct dpf_error *e)
+{
+    struct dpf_stability *s = &v->stability;
+    if (!whole_of(o, "copies", &v->copies) || v->copies < 1 ||
+        v->copies > DPF_MAX_STABILITY)
+        return malformed("augmentation", e);
+    enum dpf_status status =
+        read_stability(o, "augmentation", "stable_under", v->copies, v, e);
+    /* fewer than there are copies is no stability */
+    if (status == DPF_OK && ((s->add_remove && s->add_remove < v->copies) ||
+                             (s->replace_one && s->replace_one < v->copies)))
+        return malformed("augmentation", e);
+    return status;
+}
+
+static enum dpf_status read_randomised(const msgpack_object *o, struct dpf_event *v,
+                                       struct dpf_error *e)
+{
+    (void)e;
+    v->method = text_of(o, "method");
+    return DPF_OK;
+}
+
+static enum dpf_status read_nothing(const msgpack_object *o, struct dpf_event *v,
+                                    struct dpf_error *e)
+{
+    (void)o;
+    (void)v;
+    (void)e;
+    return DPF_OK;
+}
+
+static enum dpf_status read_model(const msgpack_object *o, struct dpf_event *v,
+                                  struct dpf_error *e)
+{
+    struct dpf_span data = text_of(o, "data");
+    v->data = dpf_span_is(data, "public")      ? DPF_PUBLIC
+              : dpf_span_is(data, "protected") ? DPF_PROTECTED
+                                               : DPF_PRIVATE;
+    v->events = dpf_object_get(o, "events");
+    return v->events && v->events->type == MSGPACK_OBJECT_ARRAY ? DPF_OK
+                                                                : malformed("model", e);
+}
+
+static enum dpf_status read_merge(const msgpack_object *o, struct dpf_event *v,
+                                  struct dpf_error *e)
+{
+    v->branches = dpf_object_get(o, "branches");
+    v->distinct_owners = is_true(o, "distinct_owners");
+    if (!v->branches || v->branches->type != MSGPACK_OBJECT_ARRAY ||
+        v->branches->via.array.size == 0)
+        return malformed("merge", e);
+    for (uint32_t i = 0; i < v->branches->via.array.size; i++)
+        if (v->branches->via.array.ptr[i].type != MSGPACK_OBJECT_ARRAY)
+            return malformed("merge", e);
+    return DPF_OK;
+}
+
+static const struct {
+    const char *name;
+    enum dpf_status (*read)(const msgpack_object *o, struct dpf_event *v,
+                            struct dpf_error *e);
+} kinds[DPF_EVENT_KINDS] = {
+    [DPF_EVENT_MECHANISM] = {"mechanism", read_mechanism},
+    [DPF_EVENT_NONE] = {"none", read_why},
+    [DPF_EVENT_SEED] = {"insecure-seed", read_why},
+    [DPF_EVENT_SOURCE] = {"source", read_source},
+    [DPF_EVENT_SELECTION] = {"selection", read_selection},
+    [DPF_EVENT_PARTITION] = {"partition", read_partition},
+    [DPF_EVENT_AUGMENTATION] = {"augmentation", read_augmentation},
+    [DPF_EVENT_MIXING] = {"mixing", read_nothing},
+    [DPF_EVENT_RANDOMISED] = {"randomised", read_randomised},
+    [DPF_EVENT_MODEL] = {"model", read_model},
+    [DPF_EVENT_MERGE] = {"merge", read_merge},
+};
+
+const char *dpf_event_word(enum dpf_event_kind kind)
+{
+    return kinds[kind].name;
+}
+
+enum dpf_status dpf_event_read(const msgpack_object *o, struct dpf_event *v,
+                               struct dpf_error *e)
+{
+    struct dpf_span kind =
+        o->type == MSGPACK_OBJECT_MAP ? text_of(o, "event") : (struct dpf_span){NULL, 0};
+    *v = (struct dpf_event){.claimed_epsilon = NAN, .claimed_delta = NAN};
+    for (int i = 0; i < DPF_EVENT_KINDS; i++)
+        if (dpf_span_is(kind, kinds[i].name)) {
+            v->kind = (enum dpf_event_kind)i;
+            return kinds[i].read(o, v, e);
+        }
+    struct dpf_text shown = {0};
+    dpf_text_add_visible(&shown, kind.text ? kind.text : "",
+                         kind.size < 40 ? kind.size : 40);
+    dpf_fail(e, DPF_PRIVACY,
+             "the ledger has an unknown event '%s': no epsilon can be stated",
+             dpf_text_get(&shown));
+    dpf_text_release(&shown);
+    return DPF_PRIVACY;
+}
+
+/* ---------------------------------------------------------------------------- lists */
+
+void dpf_event_list_release(struct dpf_event_list *l)
+{
+    if (l->zone)
+        msgpack_zone_free(l->zone);
+    *l = (struct dpf_event_list){.zone = NULL};
+}
+
+/* The header keeps events encoded, one after the other. */
+enum dpf_status dpf_event_list_init(struct dpf_event_list *l, const struct dpf_values *v,
+                                    struct dpf_error *e)
+{
+    size_t at = 0;
+    *l = (struct dpf_event_list){.zone = msgpack_zone_new(MSGPACK_ZONE_CHUNK_SIZE)};
+    if (!l->zone)
+        return dpf_fail_memory(e);
+    l->array.type = MSGPACK_OBJECT_ARRAY;
+    l->array.via.array.ptr =
+        v->count > v->bytes.size /* each takes a byte at least */
+            ? NULL
+            : msgpack_zone_malloc(l->zone, (v->count + 1) * sizeof(msgpack_object));
+    enum dpf_status status = l->array.via.array.ptr ? DPF_OK : malformed("list", e);
+    for (uint32_t i = 0; status == DPF_OK && i < v->count; i++) {
+        size_t before = at;
+        msgpack_unpack_return r =
+            msgpack_unpack((const char *)v->bytes.data, v->bytes.size, &at, l->zone,
+                           &l->array.via.array.ptr[i]);
+        if ((r != MSGPACK_UNPACK_SUCCESS && r != MSGPACK_UNPACK_EXTRA_BYTES) ||
+            at <= before)
+            status = malformed("list", e);
+        else
+            l->array.via.array.size = i + 1;
+    }
+    if (status != DPF_OK)
+        dpf_event_list_release(l);
+    return status;
+}
+
+/* ------------------------------------------------------------------------- standing */
+
+void dpf_standing_protect(struct dpf_header *h)
+{
+    h->is_private = false;
+    h->is_protected = true;
+}
+
+void dpf_standing_join(struct dpf_header *into, const struct dpf_header *other)
+{
+    into->is_private = into->is_private || other->is_private;
+    into->is_protected = !into->is_private && (into->is_protected || other->is_protected);
+}
+
+/* ------------------------------------------------------------------------ questions */
+
+static bool count_is_private(const msgpack_object *array, int depth)
+{
+    bool found = depth > DPF_MAX_EVENT_DEPTH;
+    for (uint32_t i = 0; !found && i < array->via.array.size; i++) {
+        struct dpf_event v;
+        if (dpf_event_read(&array->via.array.ptr[i], &v, NULL) != DPF_OK)
+            return true; /* what it says is not known */
+        found = v.count_private;
+        for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
+            found = count_is_private(&v.branches->via.array.ptr[k], depth + 1);
+    }
+    return found;
+}
+
+bool dpf_ledger_count_is_private(const struct dpf_values *events)
+{
+    struct dpf_event_list list;
+    if (dpf_event_list_init(&list, events, NULL) != DPF_OK)
+        return true;
+    bool found = count_is_private(&list.array, 0);
+    dpf_event_list_release(&list);
+    return found;
+}

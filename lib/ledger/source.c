@@ -1,0 +1,320 @@
+#include "ledger/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "wire/stream.h"
+
+#include "base/banned.h"
+
+/* -------------------------------------------------------------------------- the key */
+
+enum { KEY_TEXT = 2 * DPF_OWNER_KEY_BYTES + 1 }; /* hexadecimal digits and a line break */
+
+static char *key_path(void)
+{
+    const char *own = getenv("DPFLOW_OWNER_KEY"), *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    if (own && *own)
+        return dpf_strdup(own);
+    if (config && *config)
+        return dpf_format("%s/dpflow/owner.key", config);
+    return home && *home ? dpf_format("%s/.config/dpflow/owner.key", home) : NULL;
+}
+
+/* *there is false if there is no such file. */
+static enum dpf_status read_key(const char *path, unsigned char *key, bool *there,
+                                struct dpf_error *e)
+{
+    char text[KEY_TEXT + 1];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *there = fd >= 0 || (errno != ENOENT && errno != ENOTDIR && errno != EACCES);
+    if (fd < 0)
+        return *there ? dpf_fail_errno(e, "cannot read the owner's key '%s'", path)
+                      : DPF_OK;
+    enum dpf_status status = DPF_OK;
+    long long size = -1;
+    if (fstat(fd, &st) != 0)
+        status = dpf_fail_errno(e, "cannot read the owner's key '%s'", path);
+    else if (!S_ISREG(st.st_mode))
+        status = dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' is not a file", path);
+    else if (st.st_mode & (S_IRWXG | S_IRWXO))
+        status = dpf_fail(e, DPF_PRIVACY,
+                          "others can read the owner's key '%s': run 'chmod 600' on it, "
+                          "or take it away to have a new one",
+                          path);
+    else
+        size = dpf_read_full(fd, text, sizeof text);
+    size_t bytes = 0;
+    if (status == DPF_OK && (size != KEY_TEXT || text[KEY_TEXT - 1] != '\n' ||
+                             sodium_hex2bin(key, DPF_OWNER_KEY_BYTES, text, KEY_TEXT - 1,
+                                            NULL, &bytes, NULL) != 0 ||
+                             bytes != DPF_OWNER_KEY_BYTES))
+        status = dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' is damaged", path);
+    sodium_memzero(text, sizeof text);
+    close(fd);
+    return status;
+}
+
+/* The folders of a path, those that are made for the owner alone. */
+static bool make_folders(char *path)
+{
+    bool good = true;
+    for (char *at = strchr(path + 1, '/'); good && at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        good = mkdir(path, S_IRWXU) == 0 || errno == EEXIST;
+        *at = '/';
+    }
+    return good;
+}
+
+/* Under a name of its own first; link() then gives it its name, unless somebody else was
+ * faster: then theirs counts. */
+static bool make_key(char *path)
+{
+    unsigned char key[DPF_OWNER_KEY_BYTES];
+    char text[KEY_TEXT + 1];
+    char *draft = dpf_format("%s.XXXXXX", path);
+    int fd = draft && make_folders(path) ? mkostemp(draft, O_CLOEXEC) : -1; /* 0600 */
+    bool good = fd >= 0 && sodium_init() >= 0;
+    if (good) {
+        randombytes_buf(key, sizeof key);
+        sodium_bin2hex(text, sizeof text, key, sizeof key);
+        text[KEY_TEXT - 1] = '\n';
+        good = fchmod(fd, S_IRUSR | S_IWUSR) == 0 && dpf_write_all(fd, text, KEY_TEXT) &&
+               fsync(fd) == 0;
+        sodium_memzero(key, sizeof key);
+        sodium_memzero(text, sizeof text);
+    }
+    if (fd >= 0) {
+        good = close(fd) == 0 && good;
+        good = good && (link(draft, path) == 0 || errno == EEXIST);
+        unlink(draft);
+    }
+    free(draft);
+    return good;
+}
+
+enum dpf_status dpf_owner_key_get(unsigned char key[DPF_OWNER_KEY_BYTES], bool *known,
+                                  struct dpf_error *e)
+{
+    char *path = key_path();
+    *known = false;
+    if (!path)
+        return DPF_OK;
+    enum dpf_status status = read_key(path, key, known, e);
+    if (status == DPF_OK && !*known && make_key(path))
+        status = read_key(path, key, known, e);
+    free(path);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------- digests */
+
+void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYTES],
+                       size_t count, const unsigned char *key, char out[DPF_SOURCE_TEXT])
+{
+    static const char domain[] = "dpflow source 1";
+    unsigned char raw[DPF_FINGERPRINT_HEX / 2], size[8];
+    crypto_generichash_state state;
+    for (int i = 0; i < 8; i++)
+        size[i] = (unsigned char)((uint64_t)count >> 8 * i);
+    crypto_generichash_init(&state, key, key ? DPF_OWNER_KEY_BYTES : 0, sizeof raw);
+    crypto_generichash_update(&state, (const unsigned char *)domain, sizeof domain);
+    crypto_generichash_update(&state, size, sizeof size);
+    for (size_t i = 0; i < count; i++) {
+        crypto_generichash_update(&state, (const unsigned char *)&roles[i], 1);
+        crypto_generichash_update(&state, digests[i], sizeof digests[i]);
+    }
+    crypto_generichash_final(&state, raw, sizeof raw);
+    int at = snprintf(out, DPF_SOURCE_TEXT, "%s:", key ? "blake2b-keyed" : "blake2b");
+    sodium_bin2hex(out + at, DPF_SOURCE_TEXT - (size_t)at, raw, sizeof raw);
+}
+
+/* ------------------------------------------------------------------------------ parts */
+
+static void add_whole(struct dpf_fingerprint *f, uint64_t value)
+{
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(value >> 8 * i);
+    dpf_fingerprint_add(f, bytes, sizeof bytes);
+}
+
+static void add_span(struct dpf_fingerprint *f, struct dpf_span s)
+{
+    add_whole(f, s.size);
+    dpf_fingerprint_add(f, s.text, s.size);
+}
+
+static void add_json(struct dpf_fingerprint *f, const msgpack_object *o)
+{
+    struct dpf_text json = {0};
+    dpf_object_to_json(o, &json);
+    dpf_fingerprint_add_string(f, dpf_text_get(&json));
+    dpf_text_release(&json);
+}
+
+struct naming {
+    struct dpf_fingerprint f;
+    bool by_content;
+    size_t sources;
+    bool unknown;
+};
+
+/* Everything but what sources are called. */
+static void name_events(struct naming *n, const msgpack_object *array, int depth)
+{
+    n->unknown = n->unknown || depth > DPF_MAX_EVENT_DEPTH;
+    add_whole(&n->f, array->via.array.size);
+    for (uint32_t i = 0; !n->unknown && i < array->via.array.size; i++) {
+        const msgpack_object *o = &array->via.array.ptr[i];
+        struct dpf_event v;
+        if (dpf_event_read(o, &v, NULL) != DPF_OK) {
+            n->unknown = true;
+            return;
+        }
+        add_whole(&n->f, (uint64_t)v.kind);
+        if (v.kind == DPF_EVENT_SOURCE && v.digest.text) {
+            n->sources++;
+            add_span(&n->f, v.digest);
+        } else if (v.kind == DPF_EVENT_SOURCE) {
+            n->unknown = true;
+        } else if (v.kind == DPF_EVENT_MODEL) {
+            /* its values may be in the records now; two models may be called the same */
+            n->unknown = n->unknown || n->by_content;
+        } else if (v.kind == DPF_EVENT_MERGE) {
+            add_whole(&n->f, v.branches->via.array.size);
+            for (uint32_t k = 0; k < v.branches->via.array.size; k++)
+                name_events(n, &v.branches->via.array.ptr[k], depth + 1);
+        } else {
+            add_json(&n->f, o);
+        }
+    }
+}
+
+/* The steps with their options; what they were applied to, the sources tell. */
+static void name_steps(struct naming *n, const msgpack_object *array)
+{
+    add_whole(&n->f, array->via.array.size);
+    for (uint32_t i = 0; i < array->via.array.size; i++) {
+        const msgpack_object *step = &array->via.array.ptr[i];
+        const msgpack_object *options = dpf_object_get(step, "options");
+        const msgpack_object *named[] = {dpf_object_get(step, "stage"),
+                                         dpf_object_get(step, "version"), options};
+        for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
+            n->unknown = n->unknown || !named[k];
+            if (named[k])
+                add_json(&n->f, named[k]);
+        }
+        for (uint32_t k = 0;
+             options && options->type == MSGPACK_OBJECT_MAP && k < options->via.map.size;
+             k++) /* an option that names a stream: FORMAT.md */
+            n->unknown = n->unknown ||
+                         dpf_object_is_string(&options->via.map.ptr[k].val, "stream");
+    }
+}
+
+bool dpf_source_cut(const struct dpf_partition_event *p, const struct dpf_header *of,
+                    char out[DPF_SOURCE_TEXT])
+{
+    struct naming n = {.by_content = strcmp(p->by, "content") == 0};
+    struct dpf_event_list list;
+    uint64_t share;
+    memcpy(&share, &p->share, sizeof share);
+    dpf_fingerprint_init(&n.f);
+    dpf_fingerprint_add_string(&n.f, "dpflow partition 1");
+    dpf_fingerprint_add_string(&n.f, p->by);
+    add_whole(&n.f, p->parts);
+    add_whole(&n.f, p->seed);
+    add_whole(&n.f, share);
+    add_whole(&n.f, of->has_records); /* a share of a known number is drawn otherwise */
+    add_whole(&n.f, of->records);
+    if (dpf_event_list_init(&list, &of->events, NULL) != DPF_OK)
+        return false;
+    name_events(&n, &list.array, 0);
+    dpf_event_list_release(&list);
+    if (n.by_content && dpf_event_list_init(&list, &of->provenance, NULL) == DPF_OK) {
+        name_steps(&n, &list.array);
+        dpf_event_list_release(&list);
+    }
+    int at = snprintf(out, DPF_SOURCE_TEXT, "blake2b:");
+    dpf_fingerprint_hex(&n.f, out + at);
+    return !n.unknown && n.sources > 0;
+}
+
+/* A map but for the name of what was divided. */
+static void add_deed(struct dpf_fingerprint *f, const msgpack_object *o)
+{
+    for (uint32_t i = 0; o->type == MSGPACK_OBJECT_MAP && i < o->via.map.size; i++)
+        if (!dpf_object_is_string(&o->via.map.ptr[i].key, "cut")) {
+            add_json(f, &o->via.map.ptr[i].key);
+            add_json(f, &o->via.map.ptr[i].val);
+        }
+}
+
+static void add_deeds(struct dpf_fingerprint *f, const msgpack_object *array, int depth)
+{
+    for (uint32_t i = 0; depth <= DPF_MAX_EVENT_DEPTH && i < array->via.array.size; i++) {
+        const msgpack_object *o = &array->via.array.ptr[i];
+        struct dpf_event v;
+        bool known = dpf_event_read(o, &v, NULL) == DPF_OK;
+        if (known && v.kind == DPF_EVENT_SOURCE)
+            continue;
+        if (!known || (v.kind != DPF_EVENT_MERGE && v.kind != DPF_EVENT_MODEL)) {
+            add_deed(f, o);
+            continue;
+        }
+        add_whole(f, (uint64_t)v.kind);
+        if (v.events)
+            add_deeds(f, v.events, depth + 1);
+        for (uint32_t k = 0; v.branches && k < v.branches->via.array.size; k++)
+            add_deeds(f, &v.branches->via.array.ptr[k], depth + 1);
+    }
+}
+
+void dpf_ledger_fingerprint(const struct dpf_values *events, struct dpf_fingerprint *f)
+{
+    struct dpf_event_list list;
+    if (dpf_event_list_init(&list, events, NULL) != DPF_OK) {
+        dpf_fingerprint_add(f, events->bytes.data, events->bytes.size);
+        return;
+    }
+    add_deeds(f, &list.array, 0);
+    dpf_event_list_release(&list);
+}
+
+static bool keeps_apart(const struct dpf_event *a, const struct dpf_event *b)
+{
+    return dpf_span_same(a->cut, b->cut) && a->parts == b->parts && a->part != b->part;
+}
+
+enum dpf_sharing dpf_origins_share(const struct dpf_origin *a, const struct dpf_origin *b)
+{
+    for (size_t i = 0; i < a->cut_count; i++)
+        for (size_t k = 0; k < b->cut_count; k++)
+            if (keeps_apart(&a->cuts[i], &b->cuts[k]))
+                return DPF_SHARE_NONE;
+    if (dpf_span_same(a->digest, b->digest))
+        return DPF_SHARE_SOME;
+    /* What the catalogue knows: parts of one set have no record in common, but `all` is
+     * all of them, and as much of a part as was loaded is of that part. */
+    if (!a->digest.text || !b->digest.text || !dpf_span_same(a->set, b->set) ||
+        !a->part_name.text || !b->part_name.text)
+        return DPF_SHARE_UNKNOWN;
+    return dpf_span_same(a->part_name, b->part_name) ||
+                   dpf_span_is(a->part_name, "all") || dpf_span_is(b->part_name, "all")
+               ? DPF_SHARE_SOME
+               : DPF_SHARE_NONE;
+}

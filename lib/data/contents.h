@@ -25,7 +25,9 @@ struct dpf_contents {
     /* A piece each: 'x' is a file of records, 'y' one of labels or masks, 'g' describes
      * what a generator makes or the program brings along. */
     char *roles;
-    unsigned char (*digests)[DPF_CONTENT_BYTES]; /* BLAKE2b-512 of unpacked bytes */
+    unsigned char (
+        *digests)[DPF_CONTENT_BYTES]; /* BLAKE2b-512 of unpacked bytes, or of
+                                       * the published sum of a file that has it */
     struct dpf_content_file *files;
     size_t count, role_capacity, digest_capacity, file_capacity;
     /* Published, embedded or generated: the set ("mnist", "synth-digits seed 0") and the

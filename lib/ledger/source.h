@@ -7,15 +7,16 @@
  * differ: the same people may stand in another order.
  *
  * Proof. The digest is BLAKE2b of the number of pieces (files), and of the role and the
- * BLAKE2b-512 of the unpacked bytes of each piece, in order: equal digests without equal
- * pieces are a collision of one or the other. For a private source the outer hash has
- * a key of 256 bits from the operating system's entropy, which never leaves its file.
- * Keyed BLAKE2b is a pseudorandom function (Aumasson et al. 2013; Luykx, Mennink and
- * Neves 2016): to who does not know the key its values are as good as drawn at random,
- * one for each content, so a guess at the content cannot be tested. That equal contents
- * have equal values is what the digest is for; it is all that is told. Content that is
- * published, which the catalogue knows by its checksums, or that is declared public, is
- * no secret: its digest has no key, and is the same for everyone.
+ * BLAKE2b-512 of the unpacked bytes of each piece, in order (of the published SHA-256,
+ * for a file that has it): equal digests without equal pieces are a collision of one of
+ * them. For a private source the outer hash has a key of 256 bits from the operating
+ * system's entropy, which never leaves its file. Keyed BLAKE2b is a pseudorandom function
+ * (Aumasson et al. 2013; Luykx, Mennink and Neves 2016): to who does not know the key its
+ * values are as good as drawn at random, one for each content, so a guess at the content
+ * cannot be tested. That equal contents have equal values is what the digest is for; it
+ * is all that is told. Content that is published, which the catalogue knows by its
+ * checksums, or that is declared public, is no secret: its digest has no key, and is the
+ * same for everyone.
  *
  * Parts. A partition event names by its `cut` what was divided, and how: BLAKE2b of the
  * rule (parts, seed, share, by position or by content) and of all events before it,

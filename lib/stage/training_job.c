@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/source.h"
 #include "nn/initialise.h"
 #include "random/seeded.h"
 #include "stage/side_stream.h"

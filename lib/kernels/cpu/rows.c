@@ -53,8 +53,7 @@ static void plain_dot(int64_t n, int64_t outs, int64_t k, const float *a, const 
 
 #if defined(__x86_64__)
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512vl,avx512dq,fma")
+#define TARGET     __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
 #define ROWS(name) name##_avx512
 enum { LANES_512 = 16 };
 #define LANES                    LANES_512
@@ -91,19 +90,18 @@ enum { LANES_512 = 16 };
 #undef V_STORE_SOME
 #undef V_FMA
 #undef V_SUM
-#pragma GCC pop_options
+#undef TARGET
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+#define TARGET __attribute__((target("avx2,fma")))
 
 /* The first `count` of 8 lanes. */
-static inline __m256i first_lanes(int64_t count)
+static inline TARGET __m256i first_lanes(int64_t count)
 {
     const __m256i numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), numbers);
 }
 
-static inline float sum_lanes(__m256 v)
+static inline TARGET float sum_lanes(__m256 v)
 {
     __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -128,7 +126,6 @@ static inline float sum_lanes(__m256 v)
 #define V_FMA(a, b, c)           _mm256_fmadd_ps(a, b, c)
 #define V_SUM(v)                 sum_lanes(v)
 #include "kernels/cpu/rows.inc"
-#pragma GCC pop_options
 
 #endif
 

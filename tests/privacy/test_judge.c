@@ -26,6 +26,7 @@ enum {
     RECORDS = 360,   /* different ones; larger lots repeat them */
     LARGEST = 61440, /* records in a lot */
     LOTS_A_RIG = 16, /* random trials with one engine */
+    HOSTILE = 50,    /* in one pattern every so many records is one, among usual ones */
     TEXT = 640,      /* characters of a network */
     SHORT_TRIALS = 1800,
 };
@@ -371,6 +372,29 @@ static void judge_automatic(void)
     end(&g);
 }
 
+/* How much of the margin an adversary can use: 112 records of one key are a part that is
+ * added in float, one more makes it `single`. Equal terms round the same way each time;
+ * the value for which that is worst is searched for. */
+static void judge_margin(void)
+{
+    struct rig g;
+    struct form f = {"input x 1\ny = dense x out=1 bias=0\noutput y\n", 1, 0, false,
+                     true};
+    struct lot l = {DPF_CLIP_FLAT, 1, DPF_LOSS_SQUARED, 1, 113, 112};
+    double worst = 0;
+    begin(&g, &f);
+    fill_equal(&g, 1);
+    for (int64_t i = 0; i < l.count; i++)
+        g.keys[i] = 42;
+    for (size_t i = 0; i < RECORDS; i++)
+        g.data.values[i] = 1e6f;
+    for (l.clip = 1; l.clip < 2; l.clip += 0x1p-10)
+        worst = fmax(worst, moved(&g, &l));
+    report("112 records of one key and one more, the worst clip norm", worst,
+           stated(&g, l.rule));
+    end(&g);
+}
+
 static void test_named(void)
 {
     struct form dense = {dense_text, 2, 0, false, false};
@@ -386,6 +410,7 @@ static void test_named(void)
     judge_underflow();
     judge_row_counts();
     judge_automatic();
+    judge_margin();
 }
 
 /* ---------------------------------------------------------------------- random trials */
@@ -426,13 +451,17 @@ static float draw(enum size size)
     return (float)(dpf_seeded_normal(&dice) * 1e-22);
 }
 
+/* How records of a lot are alike. */
+enum pattern { EQUAL, IN_TURN, ALL_DIFFERENT, MOSTLY_EQUAL, FEW_HOSTILE, PATTERNS };
+
 /* A random trial: all that it takes to say what happened. */
 struct trial {
     char text[TEXT];
     struct form form;
     struct lot lot;
     enum size weights, records, others, targets;
-    int pattern, keys, target_kind;
+    enum pattern pattern;
+    int keys, target_kind;
     bool again;
 };
 
@@ -484,6 +513,12 @@ static void draw_picture(char *t, int kind, const char *act, const char *bias)
                  "d = conv u out=2 kernel=2 stride=2\nf = flatten d\no = dropout f "
                  "rate=0.3\ny = dense o out=%d\noutput y\n",
                  s, s, bias, out);
+    else if (kind == 5)
+        snprintf(t, TEXT,
+                 "input x %dx%dx%dx3\nh = conv x out=%d kernel=2 pad=%d%s\n"
+                 "a = relu h\nb = group-norm a groups=1\nf = flatten b\n"
+                 "y = dense f out=%d\noutput y\n",
+                 1 + below(2), s / 2 + 1, s / 2 + 1, 1 + below(8), below(2), bias, out);
     else if (kind == 3)
         snprintf(t, TEXT,
                  "input x 1x%dx%d\nc = conv x out=%d kernel=%d%s\ny = flatten c\n"
@@ -501,7 +536,7 @@ static void draw_network(char *t)
 {
     char act[40];
     const char *bias = below(3) ? "" : " bias=0";
-    int kind = below(8);
+    int kind = below(9);
     activation(act, sizeof act);
     if (kind < 3)
         draw_dense(t, kind, act, bias);
@@ -535,60 +570,73 @@ static void draw_weights(struct rig *g, struct trial *t)
     dpf_engine_put(&g->engine, g->weights);
 }
 
-static void draw_bits(struct rig *g, const struct trial *t)
+/* Which record this one is a copy of, or itself. */
+static size_t original(enum pattern pattern, size_t i)
 {
-    for (size_t i = 0; i < RECORDS * g->data.record_bytes; i++) {
-        size_t row = i / g->data.record_bytes, same = i % g->data.record_bytes;
-        size_t back = t->pattern == 0 ? same : row % 2 * g->data.record_bytes + same;
-        g->data.x[i] = t->pattern < 2 && row > 1 ? g->data.x[back]
-                       : t->pattern == 3         ? 0
-                                                 : (unsigned char)below(256);
-    }
+    bool own = pattern == ALL_DIFFERENT || pattern == FEW_HOSTILE ||
+               (pattern == MOSTLY_EQUAL && i % 5 == 0);
+    return own ? i : pattern == IN_TURN ? i % 2 : 0;
 }
 
-/* All equal, two kinds in turn, all different, or mostly equal; and of the equal ones
- * some have positions that cancel. */
+static enum size size_of(const struct trial *t, size_t i)
+{
+    if (t->pattern == FEW_HOSTILE)
+        return i % HOSTILE ? NORMAL : t->others;
+    return i && t->pattern != ALL_DIFFERENT ? t->others : t->records;
+}
+
+/* Some have positions that cancel. */
 static void draw_records(struct rig *g, struct trial *t)
 {
-    size_t n = g->data.record;
-    t->pattern = below(4);
-    t->records = (enum size)below(SIZES);
-    t->others = (enum size)below(SIZES);
-    if (g->data.dtype == DPF_BITS) {
-        draw_bits(g, t);
-        return;
-    }
     bool cancel = below(4) == 0;
-    for (size_t i = 0; i < RECORDS; i++)
-        for (size_t j = 0; j < n; j++) {
-            bool own = i == 0 || (i == 1 && t->pattern == 1) || t->pattern == 2 ||
-                       (t->pattern == 3 && i % 5 == 0);
-            const float *like = record(g, t->pattern == 1 ? i % 2 : 0);
-            enum size size = i && t->pattern != 2 ? t->others : t->records;
-            record(g, i)[j] = !own              ? like[j]
-                              : cancel && j % 2 ? -record(g, i)[j - 1]
-                                                : draw(size);
-        }
+    t->pattern = (enum pattern)below(PATTERNS);
+    t->records = below(3) ? (enum size)below(SIZES) : NORMAL;
+    t->others = (enum size)below(SIZES);
+    for (size_t i = 0; i < RECORDS; i++) {
+        size_t from = original(t->pattern, i), bytes = g->data.record_bytes;
+        enum size size = size_of(t, i);
+        if (from != i)
+            memcpy(g->data.x + i * bytes, g->data.x + from * bytes, bytes);
+        else if (g->data.dtype == DPF_BITS)
+            for (size_t j = 0; j < bytes; j++)
+                g->data.x[i * bytes + j] = (unsigned char)(size == ZERO ? 0 : below(256));
+        else
+            for (size_t j = 0; j < g->data.record; j++)
+                record(g, i)[j] = cancel && j % 2 ? -record(g, i)[j - 1] : draw(size);
+    }
 }
 
+static void draw_labels(struct rig *g, const struct trial *t)
+{
+    for (size_t i = 0; i < RECORDS; i++)
+        g->data.labels[i] = (int32_t)(t->pattern == ALL_DIFFERENT
+                                          ? dpf_seeded_below(&dice, g->data.classes)
+                                          : i % 2 % g->data.classes);
+}
+
+/* 2^20, the network's own output, or drawn: equal for equal records, large for hostile
+ * ones. */
 static void draw_targets(struct rig *g, struct trial *t)
 {
-    size_t outputs = g->data.positions, period = t->pattern < 2 ? 2 * outputs : 0;
-    t->target_kind = below(4);
+    size_t outputs = g->data.positions;
+    t->target_kind = below(5);
     t->targets = (enum size)below(SIZES);
-    t->lot.loss = g->data.values ? DPF_LOSS_SQUARED : DPF_LOSS_CROSS_ENTROPY;
-    for (size_t i = 0; g->data.labels && i < RECORDS; i++)
-        g->data.labels[i] =
-            (int32_t)(t->pattern == 2 ? (size_t)below((int)g->data.classes)
-                                      : i % 2 % g->data.classes);
+    t->lot.loss = g->data.values ? DPF_LOSS_SQUARED
+                  : below(4)     ? DPF_LOSS_CROSS_ENTROPY
+                                 : DPF_LOSS_LOGISTIC;
     if (g->data.labels)
-        return;
-    if (t->target_kind == 0)
+        draw_labels(g, t);
+    else if (t->target_kind == 0)
         use_own_output(g, t->lot.loss);
-    for (size_t i = 0; t->target_kind > 0 && i < RECORDS * outputs; i++)
-        g->data.values[i] = t->target_kind == 1     ? 0x1p20f
-                            : period && i >= period ? g->data.values[i - period]
-                                                    : draw(t->targets);
+    for (size_t i = 0; g->data.values && t->target_kind && i < RECORDS * outputs; i++) {
+        size_t row = i / outputs;
+        bool usual = t->pattern == FEW_HOSTILE && row % HOSTILE;
+        g->data.values[i] = usual                 ? draw(NORMAL)
+                            : t->target_kind == 1 ? 0x1p20f
+                            : t->pattern <= IN_TURN && row > 1
+                                ? g->data.values[i - 2 * outputs]
+                                : draw(t->targets);
+    }
 }
 
 /* Keys that an adversary would like: all equal, two clusters, one after the other, as
@@ -615,6 +663,8 @@ static void draw_lot(struct trial *t)
     const int64_t expected[] = {1, l->count, 1000, 100000};
     l->expected = expected[below(4)];
     l->at = below(3) == 0 ? 0 : below(2) ? l->count - 1 : below((int)l->count);
+    if (t->pattern == FEW_HOSTILE)
+        l->at -= l->at % HOSTILE;
     l->rule = (enum dpf_clip_rule)(DPF_CLIP_FLAT + below(3));
     l->clip = clips[below(8)];
 }
@@ -628,7 +678,7 @@ static void print_trial(const char *what, const struct trial *t, double ratio)
            "%s\n# ",
            what, ratio, t->form.ref ? "ref" : "cpu", t->form.threads, t->form.microbatch,
            (int)l->rule, l->clip, (int)l->loss, l->count, l->expected, l->at,
-           (int)t->weights, (int)t->records, (int)t->others, t->pattern, t->keys,
+           (int)t->weights, (int)t->records, (int)t->others, (int)t->pattern, t->keys,
            t->target_kind, (int)t->targets, t->again ? "again" : "its own");
     for (const char *c = t->text; *c; c++)
         fputs(*c == '\n' ? "; " : (char[]){*c, 0}, stdout);

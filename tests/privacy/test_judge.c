@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "harness.h"
+#include "nn/geometry.h"
 #include "nn/initialise.h"
 #include "nn/training.h"
 #include "random/seeded.h"
@@ -395,6 +396,48 @@ static void judge_margin(void)
     end(&g);
 }
 
+/* Gradients of values that cancel: nothing but their last bits is left, and clipping to a
+ * tiny norm makes them large. Hidden values are 0, so that the other layer has none. If
+ * these bits depend on how many rows there are, all records of a part turn. */
+static void judge_cancelling_gradients(int outputs, int hidden, double *worst)
+{
+    struct rig g;
+    struct lot l = {DPF_CLIP_FLAT, 1e-12, DPF_LOSS_SQUARED, 1, 1, 0};
+    char text[120];
+    snprintf(text, sizeof text,
+             "input x 3\nh = dense x out=%d\na = tanh h\ny = dense a out=%d bias=0\n"
+             "output y\n",
+             hidden, outputs);
+    struct form f = {text, 1, 112, false, true};
+    begin(&g, &f);
+    struct dpf_seeded r;
+    dpf_seeded_init(&r, "judge cancelling", (uint64_t)outputs, 0);
+    memset(g.weights, 0, g.model.span * sizeof *g.weights);
+    float *w = g.weights + g.model.nodes[g.model.output].offset[0];
+    for (int o = 0; o < outputs; o++) /* the second half takes back the first */
+        for (int i = 0; i < hidden; i++)
+            w[o * hidden + i] = o < outputs / 2
+                                    ? (float)dpf_seeded_normal(&r)
+                                    : -w[(o * 7 + 3) % (outputs / 2) * hidden + i];
+    dpf_engine_put(&g.engine, g.weights);
+    fill_equal(&g, 1);
+    for (size_t i = 0; i < RECORDS * g.data.positions; i++)
+        g.data.values[i] = 1;
+    for (uint64_t i = 0; i < RECORDS; i++)
+        g.keys[i] = 1000 + i;
+    for (l.count = 2; l.count < 116; l.count += 1 + (l.count > 20))
+        *worst = fmax(*worst, moved(&g, &l) / stated(&g, l.rule));
+    end(&g);
+}
+
+static void judge_cancelling(void)
+{
+    double worst = 0;
+    for (int outputs = 8; outputs < 400; outputs = outputs * 3 / 2 / 14 * 14 + 14)
+        judge_cancelling_gradients(outputs, 5 + outputs % 60, &worst);
+    report("gradients of values that cancel (over what is stated)", worst, 1);
+}
+
 static void test_named(void)
 {
     struct form dense = {dense_text, 2, 0, false, false};
@@ -411,6 +454,7 @@ static void test_named(void)
     judge_row_counts();
     judge_automatic();
     judge_margin();
+    judge_cancelling();
 }
 
 /* ---------------------------------------------------------------------- random trials */
@@ -798,6 +842,100 @@ static void test_threads(void)
     }
 }
 
+/* ----------------------------------------------------------------------- rows apart */
+
+/* Everything that a backward left of row e: values, gradients, squares, what is kept
+ * of it. How many numbers. */
+static size_t take_row(const struct dpf_network *net, int64_t e, double *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < net->model->count; i++) {
+        const struct dpf_layer *l = &net->layers[i];
+        int64_t record = dpf_nn_elements(&net->model->nodes[i].shape);
+        for (int64_t j = 0; !net->model->nodes[i].bits && j < record; j++)
+            out[count++] = (double)l->value[e * record + j];
+        for (int64_t j = 0; l->gradient && l->filled && j < record; j++)
+            out[count++] = (double)l->gradient[e * record + j];
+        for (int64_t j = 0; l->way == DPF_WAY_KEPT && l->filled && j < l->slot; j++)
+            out[count++] = (double)l->slots[e * l->slot + j];
+    }
+    out[count++] = net->host_squares[e];
+    out[count++] = (double)net->host_factors[e];
+    return count;
+}
+
+static void run_rows(struct rig *g, int64_t from, int64_t n, const float *d)
+{
+    struct dpf_network *net = &g->engine.workers[0].net;
+    int64_t outputs = dpf_nn_elements(&g->model.nodes[g->model.output].shape);
+    dpf_network_forward(net, n, g->data.x + (size_t)from * g->data.record_bytes, true,
+                        g->keys + from);
+    dpf_network_backward(net, n, d + from * outputs, DPF_CLIP_FLAT, 0.1);
+}
+
+static size_t row_numbers(const struct rig *g)
+{
+    size_t count = 2;
+    for (size_t i = 0; i < g->model.count; i++)
+        count += 2 * (size_t)dpf_nn_elements(&g->model.nodes[i].shape) +
+                 (size_t)g->engine.workers[0].net.layers[i].slot;
+    return count;
+}
+
+/* Whether all of n rows have the bits that they have alone. */
+static bool are_apart(struct rig *g, int64_t n, const float *d)
+{
+    struct dpf_network *net = &g->engine.workers[0].net;
+    size_t size = row_numbers(g), bad = 0;
+    double *together = dpf_calloc((size_t)n * size, sizeof *together);
+    double *alone = dpf_calloc(size, sizeof *alone);
+    CU_ASSERT_FATAL(together && alone);
+    run_rows(g, 0, n, d);
+    for (int64_t e = 0; e < n; e++)
+        take_row(net, e, together + (size_t)e * size);
+    for (int64_t e = 0; e < n; e++) {
+        const double *row = together + (size_t)e * size;
+        run_rows(g, e, 1, d);
+        size_t count = take_row(net, 0, alone);
+        for (size_t i = 0; i < count; i++)
+            bad += !(row[i] == alone[i] || (isnan(row[i]) && isnan(alone[i])));
+    }
+    dpf_network_zero_gradients(net);
+    free(together);
+    free(alone);
+    return bad == 0;
+}
+
+/* The premise of the proof by itself, without a sum that could hide a last bit. */
+static void test_apart(void)
+{
+    long nets = setting("DPFLOW_JUDGE_TRIALS", SHORT_TRIALS) / 20;
+    struct trial t = {0};
+    dpf_seeded_init(&dice, "judge apart", (uint64_t)setting("DPFLOW_JUDGE_SEED", 1), 0);
+    for (long i = 0; i < nets; i++) {
+        struct rig g;
+        draw_form(&t);
+        t.form.threads = 1;
+        begin(&g, &t.form);
+        size_t outputs = dpf_shape_elements(&g.model.nodes[g.model.output].shape);
+        float *d = dpf_calloc(RECORDS * outputs, sizeof *d);
+        CU_ASSERT_FATAL(d != NULL);
+        for (int lot = 0; lot < 3; lot++) {
+            draw_weights(&g, &t);
+            draw_records(&g, &t);
+            for (size_t j = 0; j < RECORDS * outputs; j++)
+                d[j] = draw(below(20) ? NORMAL : (enum size)below(SIZES));
+            t.lot.count = 1 + below((int)g.engine.microbatch);
+            bool good = are_apart(&g, t.lot.count, d);
+            if (!good)
+                print_trial("NOT APART", &t, 0);
+            CU_ASSERT(good);
+        }
+        free(d);
+        end(&g);
+    }
+}
+
 /* --------------------------------------------------------------------- whole training */
 
 /* Parameters after one step on the first `count` records but record `at`. Each is in the
@@ -889,6 +1027,7 @@ const struct dpf_test dpf_tests[] = {
     {"random networks, records, keys and lots", test_random},
     {"networks that are used", test_real},
     {"any number of threads, the same integers", test_threads},
+    {"rows have the bits that they have alone", test_apart},
     {"one record in a step of training", test_step},
     {NULL, NULL},
 };

@@ -434,7 +434,8 @@ static void judge_cancelling(void)
 {
     double worst = 0;
     for (int outputs = 8; outputs < 400; outputs = outputs * 3 / 2 / 14 * 14 + 14)
-        judge_cancelling_gradients(outputs, 5 + outputs % 60, &worst);
+        for (int hidden = 1; hidden < 80; hidden = 3 * hidden + outputs % 5)
+            judge_cancelling_gradients(outputs, hidden, &worst);
     report("gradients of values that cancel (over what is stated)", worst, 1);
 }
 
@@ -520,15 +521,16 @@ static const char *activation(char *text, size_t size)
 
 static void draw_dense(char *t, int kind, const char *act, const char *bias)
 {
-    int out = below(4) ? 2 + below(16) : 1,
-        in = below(6) ? 1 + below(60) : 200 + below(400);
+    int out = below(4) ? 2 + below(16) : below(2) ? 1 : 100 + below(200);
+    int in = below(6) ? 1 + below(60) : 200 + below(400);
+    int hidden = below(6) ? 2 + below(60) : 1;
     if (kind == 0)
         snprintf(t, TEXT, "input x %d\ny = dense x out=%d%s\noutput y\n", in, out, bias);
     else
         snprintf(t, TEXT,
                  "input x %d%s\nh = dense x out=%d%s\na = %s\ny = dense a out=%d%s\n"
                  "output y\n",
-                 in, kind == 2 ? " bits" : "", 2 + below(60), bias, act, out, bias);
+                 in, kind == 2 ? " bits" : "", hidden, bias, act, out, bias);
 }
 
 static void draw_picture(char *t, int kind, const char *act, const char *bias)

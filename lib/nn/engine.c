@@ -174,6 +174,10 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
         status = init_worker(g, i, setup, e);
     if (status == DPF_OK && sums)
         status = dpf_engine_run(g, probe_job, NULL, e);
+    /* for all workers the same: pieces of a part must not depend on who takes it */
+    g->apart = true;
+    for (int i = 0; status == DPF_OK && i < g->threads; i++)
+        g->apart = g->apart && (!sums || g->workers[i].apart);
     if (status != DPF_OK)
         dpf_engine_release(g);
     return status;
@@ -388,7 +392,7 @@ static void add_part(struct dpf_worker *w, const struct dpf_lot *lot,
 {
     const struct dpf_engine *g = w->engine;
     int64_t pieces = (part->count + g->microbatch - 1) / g->microbatch;
-    int64_t piece = part->single || !w->apart ? 1 : (part->count + pieces - 1) / pieces;
+    int64_t piece = part->single || !g->apart ? 1 : (part->count + pieces - 1) / pieces;
     for (int64_t done = 0; done < part->count && !stopped(w); done += piece) {
         int64_t n = part->count - done < piece ? part->count - done : piece;
         add_terms(w, lot, g->parts.sorted + part->from + done, n);

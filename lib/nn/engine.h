@@ -31,7 +31,7 @@ struct dpf_worker {
     uint32_t *rows;    /* and which examples they are */
     uint64_t *keys;    /* and their keys */
     float *output, *d; /* its outputs and their gradients, channels last */
-    bool apart;        /* examples of a microbatch do not change each other's bits */
+    bool apart;        /* what its probe says: examples do not change each other's bits */
     double loss;
     int64_t correct, clipped;
     struct dpf_random random; /* of its part of the noise */
@@ -51,6 +51,7 @@ struct dpf_engine {
     struct dpf_worker *workers;
     uint64_t *keys; /* of a lot that brought none */
     size_t keys_capacity;
+    bool apart;    /* what all probes say; else examples are computed one at a time */
     int64_t *sums; /* [model->span]: clipped gradients, for all workers */
     pthread_mutex_t sum_locks[DPF_ENGINE_LOCKS]; /* each of a share of the sums */
     struct dpf_lot_parts parts;                  /* of the lot in hand */
@@ -123,7 +124,10 @@ void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t
  * keep their keys. Proof. nn/network.h bounds each example's term; it is a function of
  * the example and its key, since every operation computes examples apart
  * (kernels/table.inc; nn/row_probe.h tries it); parts are cut by the keys and a public
- * size, pieces of a part by its size. */
+ * size, pieces of a part by its size. A part has the same sum whoever adds it up: the
+ * buffers of all workers are aligned alike, and products of the same size, alignment and
+ * numbers give the same bits (this is trusted of oneDNN and OpenBLAS on one thread; tests
+ * try it). */
 enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot *lot,
                                      struct dpf_lot_result *result, struct dpf_error *e);
 /* The sums of clipped gradients so far, [model->span], as integers; returns the value of

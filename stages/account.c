@@ -76,6 +76,7 @@ static const struct dpf_stage_info info = {
         "record\n"
         "as one removed and one added.",
     .kind = DPF_SINK,
+    .any_fields = true,
     .options = options,
     .on_options = on_options,
     .on_close = on_close,

@@ -88,6 +88,11 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (status == DPF_OK)
         status = dpf_header_copy(&s->out, &source->header, e);
     s->out.is_private = !opt.is_public;
+    /* A file a person: names and their number are theirs, and would leave with a model.
+     */
+    s->hides_arguments =
+        s->out.is_private &&
+        (s->argument_count > 1 || (s->out.has_records && s->out.records == 1));
     if (status == DPF_OK)
         status = dpf_catalog_contents(&q, &contents, e);
     if (status == DPF_OK)

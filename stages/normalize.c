@@ -72,6 +72,7 @@ static const struct dpf_stage_info info = {
                "are then in the ledger",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow inspect",
     .kind = DPF_FILTER,
+    .is_exact = true,
     .options = options,
     .on_options = on_options,
     .on_open = on_open,

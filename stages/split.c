@@ -184,6 +184,7 @@ static const struct dpf_stage_info info = {
         "none --by content; after a choice by content or label the number of records is "
         "private.",
     .kind = DPF_FILTER,
+    .is_exact = true,
     .options = options,
     .on_options = on_options,
     .on_open = on_open,

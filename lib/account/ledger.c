@@ -8,6 +8,7 @@
 
 #include "account/reading.h"
 #include "base/memory.h"
+#include "base/signals.h"
 
 #include "base/banned.h"
 
@@ -179,6 +180,20 @@ static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
     }
 }
 
+/* A ledger may come from anyone: what would take hours to compose is refused. */
+static enum dpf_status check_size(const struct dpf_reading *r, struct dpf_error *e)
+{
+    enum { MOST_ENTRIES = 1 << 14 };
+    size_t all = 0;
+    for (size_t i = 0; i < r->path_count; i++)
+        all += r->paths[i].count;
+    return all <= MOST_ENTRIES
+               ? DPF_OK
+               : dpf_fail(e, DPF_PRIVACY,
+                          "the ledger has %zu mechanisms to compose, %d at most can be",
+                          all, (int)MOST_ENTRIES);
+}
+
 static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
                               const struct dpf_account_request *request,
                               struct dpf_error *e)
@@ -190,9 +205,14 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
     if (status == DPF_OK && isnan(request->delta) && !(a->proven.delta < 1))
         status = dpf_fail(e, DPF_PRIVACY,
                           "the events state deltas of 1 and more: give '--delta'");
+    if (status == DPF_OK && !r->unbounded)
+        status = check_size(r, e);
     for (size_t i = 0; status == DPF_OK && !r->unbounded && i < r->path_count; i++) {
         double epsilon = 0;
         enum dpf_method method = DPF_METHOD_BASIC;
+        if (dpf_stop_requested())
+            return dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
+                                       dpf_stop_signal());
         status = path_epsilon(&r->paths[i], a->relation, request, a->proven.delta,
                               &epsilon, &method, e);
         if (i == 0 || epsilon > a->proven.epsilon) {

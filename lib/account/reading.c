@@ -223,6 +223,36 @@ static bool are_disjoint(const msgpack_object *branches, int side)
     return good;
 }
 
+static int by_digest(const void *a, const void *b)
+{
+    const struct dpf_span *x = &((const struct dpf_origin *)a)->digest;
+    const struct dpf_span *y = &((const struct dpf_origin *)b)->digest;
+    size_t size = x->size < y->size ? x->size : y->size;
+    int order = size ? memcmp(x->text, y->text, size) : 0;
+    return order ? order : (x->size > y->size) - (x->size < y->size);
+}
+
+/* Whether the ledger itself shows that two of the branches are of the same records,
+ * whoever sent them. */
+static bool sent_twice(const msgpack_object *branches)
+{
+    uint32_t count = branches->via.array.size, known = 0;
+    struct dpf_origin *all = dpf_calloc(count + 1, sizeof *all);
+    bool twice = all == NULL;
+    for (uint32_t i = 0; !twice && i < count; i++)
+        if (dpf_lineage_parts(&branches->via.array.ptr[i], 1, &all[known]) &&
+            all[known].digest.text)
+            known++;
+    if (!twice && known > 1)
+        qsort(all, known, sizeof *all, by_digest);
+    for (uint32_t i = 0; !twice && i < known; i++)
+        for (uint32_t k = i + 1;
+             !twice && k < known && dpf_span_same(all[i].digest, all[k].digest); k++)
+            twice = dpf_origins_share(&all[i], &all[k]) != DPF_SHARE_NONE;
+    free(all);
+    return twice;
+}
+
 static void copy_path(struct dpf_reading *to, const struct dpf_ledger_path *from)
 {
     struct dpf_ledger_path copy = {0};
@@ -356,6 +386,7 @@ static enum dpf_status take_merge(const struct dpf_event *v, struct dpf_reading 
     bool by_owner = v->distinct_owners;
     for (uint32_t i = 0; by_owner && i < branches->via.array.size; i++)
         by_owner = !uses_model(&branches->via.array.ptr[i], 0);
+    by_owner = by_owner && !sent_twice(branches);
     bool apart[2], spends = false;
     for (int i = 0; i < 2; i++) {
         apart[i] = by_owner || ((i || !r->replaces) && are_disjoint(branches, i));
@@ -392,6 +423,8 @@ static enum dpf_status take_model(const struct dpf_event *v, struct dpf_reading 
     struct context fresh = {.group = {1, 1}};
     uint64_t before = r->account->mechanisms;
     enum dpf_status status = read_events(v->events, r, &fresh, depth + 1, e);
+    /* its records may be of the same people, and were not hidden among these messages */
+    r->tells_apart = r->tells_apart || r->account->mechanisms > before;
     if (status == DPF_OK && v->data != DPF_PUBLIC &&
         !(v->data == DPF_PROTECTED && r->account->mechanisms > before))
         dpf_reading_unbounded(r, why, sizeof why - 1);

@@ -202,7 +202,8 @@ enum dpf_status dpf_contents_unchanged(const struct dpf_contents *c, struct dpf_
         if (c->files[i].path &&
             (stat(c->files[i].path, &is) != 0 || is.st_dev != was->st_dev ||
              is.st_ino != was->st_ino || is.st_size != was->st_size ||
-             !same_time(&is.st_mtim, &was->st_mtim)))
+             !same_time(&is.st_mtim, &was->st_mtim) ||
+             !same_time(&is.st_ctim, &was->st_ctim)))
             return dpf_fail(e, DPF_SYSTEM, "'%s' was changed while it was read",
                             c->files[i].path);
     }

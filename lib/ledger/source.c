@@ -49,6 +49,9 @@ static enum dpf_status read_key(const char *path, unsigned char *key, bool *ther
         status = dpf_fail_errno(e, "cannot read the owner's key '%s'", path);
     else if (!S_ISREG(st.st_mode))
         status = dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' is not a file", path);
+    else if (st.st_uid != geteuid())
+        status =
+            dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' is somebody else's", path);
     else if (st.st_mode & (S_IRWXG | S_IRWXO))
         status = dpf_fail(e, DPF_PRIVACY,
                           "others can read the owner's key '%s': run 'chmod 600' on it, "
@@ -173,6 +176,13 @@ struct naming {
     bool unknown;
 };
 
+/* Whether records have other bytes each time. */
+static bool draws_values(enum dpf_event_kind kind)
+{
+    return kind == DPF_EVENT_MECHANISM || kind == DPF_EVENT_RANDOMISED ||
+           kind == DPF_EVENT_NONE || kind == DPF_EVENT_SEED;
+}
+
 /* Everything but what sources are called. */
 static void name_events(struct naming *n, const msgpack_object *array, int depth)
 {
@@ -195,34 +205,49 @@ static void name_events(struct naming *n, const msgpack_object *array, int depth
             /* its values may be in the records now; two models may be called the same */
             n->unknown = n->unknown || n->by_content;
         } else if (v.kind == DPF_EVENT_MERGE) {
+            /* the provenance does not say which step was applied to which branch */
+            n->unknown = n->unknown || n->by_content;
             add_whole(&n->f, v.branches->via.array.size);
             for (uint32_t k = 0; k < v.branches->via.array.size; k++)
                 name_events(n, &v.branches->via.array.ptr[k], depth + 1);
         } else {
+            n->unknown = n->unknown || (n->by_content && draws_values(v.kind));
             add_json(&n->f, o);
         }
     }
 }
 
-/* The steps with their options; what they were applied to, the sources tell. */
+/* Whether an option names a stream, which the provenance does not tell more about. */
+static bool reads_stream(const msgpack_object *step)
+{
+    const msgpack_object *options = dpf_object_get(step, "options");
+    bool found = false;
+    for (uint32_t k = 0;
+         options && options->type == MSGPACK_OBJECT_MAP && k < options->via.map.size; k++)
+        found = found || dpf_object_is_string(&options->via.map.ptr[k].val, "stream");
+    return found;
+}
+
+/* How records were read from their sources (steps that have arguments), with all options.
+ * Other steps change neither how many there are nor their order, or they leave an event;
+ * but they change bytes. Where bytes decide, they must be exact: the same everywhere. */
 static void name_steps(struct naming *n, const msgpack_object *array)
 {
-    add_whole(&n->f, array->via.array.size);
     for (uint32_t i = 0; i < array->via.array.size; i++) {
         const msgpack_object *step = &array->via.array.ptr[i];
-        const msgpack_object *options = dpf_object_get(step, "options");
         const msgpack_object *named[] = {dpf_object_get(step, "stage"),
-                                         dpf_object_get(step, "version"), options};
+                                         dpf_object_get(step, "version"),
+                                         dpf_object_get(step, "options")};
+        bool source = dpf_object_get(step, "arguments") != NULL;
+        if (!source && !n->by_content)
+            continue;
+        n->unknown = n->unknown || reads_stream(step) ||
+                     (!source && !dpf_object_get(step, "exact"));
         for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
             n->unknown = n->unknown || !named[k];
             if (named[k])
                 add_json(&n->f, named[k]);
         }
-        for (uint32_t k = 0;
-             options && options->type == MSGPACK_OBJECT_MAP && k < options->via.map.size;
-             k++) /* an option that names a stream: FORMAT.md */
-            n->unknown = n->unknown ||
-                         dpf_object_is_string(&options->via.map.ptr[k].val, "stream");
     }
 }
 
@@ -245,10 +270,10 @@ bool dpf_source_cut(const struct dpf_partition_event *p, const struct dpf_header
         return false;
     name_events(&n, &list.array, 0);
     dpf_event_list_release(&list);
-    if (n.by_content && dpf_event_list_init(&list, &of->provenance, NULL) == DPF_OK) {
-        name_steps(&n, &list.array);
-        dpf_event_list_release(&list);
-    }
+    if (dpf_event_list_init(&list, &of->provenance, NULL) != DPF_OK)
+        return false;
+    name_steps(&n, &list.array);
+    dpf_event_list_release(&list);
     int at = snprintf(out, DPF_SOURCE_TEXT, "blake2b:");
     dpf_fingerprint_hex(&n.f, out + at);
     return !n.unknown && n.sources > 0;

@@ -19,14 +19,16 @@
  * same for everyone.
  *
  * Parts. A partition event names by its `cut` what was divided, and how: BLAKE2b of the
- * rule (parts, seed, share, by position or by content) and of all events before it,
- * sources by their digests. Every step that drops, copies or reorders records leaves an
- * event that says completely what it did, so sources with the same `cut` had the same
- * records in the same order when they were divided. By content, the bytes of records
- * decide: then the provenance, which names all steps with their options, is hashed too,
- * and there is no `cut` where a step read another stream, which its options do not tell.
- * The rule sends each record to one part, so parts of the same `cut` with different
- * numbers have no record in common. Without a known source there is no `cut`. */
+ * rule (parts, seed, share, by position or by content), of how the sources were read (the
+ * options of the steps that did it) and of all events before it, sources by their
+ * digests. Every step that drops, copies or reorders records leaves an event that says
+ * completely what it did, so streams with the same `cut` had the same records in the same
+ * order when they were divided. By content, the bytes of records decide: then all steps
+ * are named with their options, and there is no `cut` unless each of them is exact (the
+ * same bytes on every machine: the provenance says so), reads no other stream and no
+ * merged one, and draws nothing. The rule sends each record to one part, so parts of the
+ * same `cut` with different numbers have no record in common. Without a known source
+ * there is no `cut`. */
 #ifndef DPF_LEDGER_SOURCE_H
 #define DPF_LEDGER_SOURCE_H
 

@@ -81,7 +81,7 @@ enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *
     enum dpf_status status = DPF_OK;
     for (size_t i = 0; i < s->parsed.given_count; i++)
         material += !(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL);
-    msgpack_pack_map(&p, s->argument_count ? 4 : 3);
+    msgpack_pack_map(&p, 3 + (s->argument_count > 0) + s->info->is_exact);
     dpf_pack_string(&p, "stage");
     dpf_pack_string(&p, s->info->name);
     dpf_pack_string(&p, "version");
@@ -93,11 +93,17 @@ enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *
             status = pack_option(&p, &s->parsed.given[i], e);
     if (s->argument_count) {
         dpf_pack_string(&p, "arguments");
-        msgpack_pack_array(&p, s->argument_count);
-        for (size_t i = 0; i < s->argument_count; i++)
+        msgpack_pack_array(&p, s->hides_arguments ? 1 : s->argument_count);
+        if (s->hides_arguments)
+            dpf_pack_string(&p, "files");
+        for (size_t i = 0; !s->hides_arguments && i < s->argument_count; i++)
             dpf_pack_string(&p, dpf_endpoint_has_scheme(s->arguments[i])
                                     ? "endpoint"
                                     : dpf_path_base(s->arguments[i]));
+    }
+    if (s->info->is_exact) {
+        dpf_pack_string(&p, "exact");
+        msgpack_pack_true(&p);
     }
     v->count++;
     return status;

@@ -221,6 +221,18 @@ static void close_input(struct input *in)
     *in = (struct input){0};
 }
 
+/* One more stream of the input. Who reads only ledgers takes a model and a sum together.
+ */
+static enum dpf_status merge_input(struct dpf_stage *s, const struct dpf_header *h,
+                                   struct dpf_error *e)
+{
+    if (!s->info->any_fields || dpf_header_same_fields(&s->in, h, NULL) == DPF_OK)
+        return dpf_header_merge(&s->in, h, dpf_ledger_merge, e);
+    s->in.has_records = s->in.has_records && h->has_records;
+    s->in.records += h->records;
+    return dpf_ledger_merge(&s->in, h, e);
+}
+
 static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
                                   struct dpf_error *e)
 {
@@ -242,7 +254,7 @@ static enum dpf_status open_input(struct dpf_stage *s, struct input *in,
         if (status != DPF_OK)
             break;
         in->count++;
-        status = i ? dpf_header_merge(&s->in, &in->readers[i].header, dpf_ledger_merge, e)
+        status = i ? merge_input(s, &in->readers[i].header, e)
                    : dpf_header_copy(&s->in, &in->readers[i].header, e);
     }
     for (size_t i = 0; channels && i < count; i++)

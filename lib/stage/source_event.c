@@ -41,8 +41,9 @@ enum dpf_status dpf_source_describe(struct dpf_stage *s, const struct dpf_conten
     bool known, named = *c->set != '\0';
     struct dpf_text name = {0};
     enum dpf_status status = digest(s, c, text, &known, e);
-    for (size_t i = 0; i < s->argument_count; i++)
-        dpf_text_addf(&name, "%s%s", i ? " " : "", dpf_path_base(s->arguments[i]));
+    for (size_t i = 0; s->hides_arguments ? i < 1 : i < s->argument_count; i++)
+        dpf_text_addf(&name, "%s%s", i ? " " : "",
+                      s->hides_arguments ? "files" : dpf_path_base(s->arguments[i]));
     const struct dpf_source_event event = {.name = dpf_text_get(&name),
                                            .digest = known ? text : NULL,
                                            .set = named ? c->set : NULL,

@@ -33,6 +33,8 @@ struct dpf_stage_info {
     enum dpf_stage_kind kind;
     bool has_effects; /* does or depends on more than its options and input say (a network
                        * peer): a runner never takes an earlier result for it */
+    bool is_exact; /* makes the same bytes of records on every machine, by every build */
+    bool any_fields; /* of several inputs, only the ledgers have to go together */
     const struct dpf_option *options;
 
     /* Each may be NULL. on_options checks the combination of options before anything is
@@ -60,9 +62,11 @@ struct dpf_stage {
     const char *const *arguments;
     size_t argument_count;
     struct dpf_header in, out;
-    bool no_input;     /* sinks: on_options set it: nothing is read */
-    bool drops_others; /* on_open set it: frames of other kinds are not passed on */
-    bool out_deferred; /* on_open set it: dpf_stage_begin() sends the header later */
+    bool no_input;        /* sinks: on_options set it: nothing is read */
+    bool drops_others;    /* on_open set it: frames of other kinds are not passed on */
+    bool out_deferred;    /* on_open set it: dpf_stage_begin() sends the header later */
+    bool hides_arguments; /* on_open set it: they name people, or tell how many there are
+                           */
     struct dpf_buffer deferred; /* frames to be passed on behind the deferred header */
     FILE *text;                 /* sinks and programs */
     uint64_t records_in, frames_in, bytes_in;

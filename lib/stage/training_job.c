@@ -466,6 +466,10 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
         status = write_curve(j, e);
     if (status == DPF_OK && j->history)
         status = write_history(j, e);
+    if (status == DPF_OK && s->in.is_private && (j->curve || j->history))
+        dpf_notice("'%s' holds losses of private records without noise, which no epsilon "
+                   "covers: keep it with the records",
+                   j->curve ? j->curve : j->history);
     dpf_safetensors_release(&weights);
     return status;
 }

@@ -1109,7 +1109,8 @@ static struct dpf_header part_of(const char *digest, const char *rule, int part,
         .stability = {.add_remove = 0, .replace_one = 1},
         .disjoint_under = DPF_REPLACE_ONE};
     dpf_ledger_add_source(&h.events, "load", &source);
-    add(&h.provenance, "{'stage': 'load', 'version': '1', 'options': {}}");
+    add(&h.provenance,
+        "{'stage': 'load', 'version': '1', 'options': {}, 'arguments': ['a']}");
     dpf_ledger_add_partition(&h.events, "split", &cut, &h);
     if (mechanism_event)
         add(&h.events, mechanism_event);

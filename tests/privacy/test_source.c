@@ -233,7 +233,9 @@ static struct dpf_header split(struct dpf_header h, const struct dpf_partition_e
 static void step(struct dpf_header *h, const char *name, const char *value)
 {
     msgpack_packer p = dpf_values_packer(&h->provenance);
-    msgpack_pack_map(&p, 3);
+    msgpack_pack_map(&p, 4);
+    dpf_pack_string(&p, "exact");
+    msgpack_pack_true(&p);
     dpf_pack_string(&p, "stage");
     dpf_pack_string(&p, "scale");
     dpf_pack_string(&p, "version");

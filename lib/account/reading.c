@@ -239,10 +239,10 @@ static bool sent_twice(const msgpack_object *branches)
     uint32_t count = branches->via.array.size, known = 0;
     struct dpf_origin *all = dpf_calloc(count + 1, sizeof *all);
     bool twice = all == NULL;
-    for (uint32_t i = 0; !twice && i < count; i++)
-        if (dpf_lineage_parts(&branches->via.array.ptr[i], 1, &all[known]) &&
-            all[known].digest.text)
-            known++;
+    for (uint32_t i = 0; !twice && i < count; i++) {
+        dpf_lineage_parts(&branches->via.array.ptr[i], 1, &all[known]);
+        known += all[known].digest.text != NULL;
+    }
     if (!twice && known > 1)
         qsort(all, known, sizeof *all, by_digest);
     for (uint32_t i = 0; !twice && i < known; i++)

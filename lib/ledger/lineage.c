@@ -154,6 +154,8 @@ bool dpf_lineage_parts(const msgpack_object *events, int relation, struct dpf_or
             (v.kind == DPF_EVENT_SOURCE && found))
             return false;
         found = found || v.kind == DPF_EVENT_SOURCE;
+        if (v.kind == DPF_EVENT_SOURCE)
+            o->digest = v.digest;
         bool divides = v.kind == DPF_EVENT_PARTITION;
         before = before &&
                  (divides || v.kind == DPF_EVENT_SOURCE || v.kind == DPF_EVENT_SELECTION);

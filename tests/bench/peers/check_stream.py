@@ -176,7 +176,10 @@ ARRAYS = {
 
 def digits_raw():
     header, fields = check(load("digits.mp", "digits:train"))
-    assert header["ledger"] == {"data": "private", "events": []}
+    assert header["ledger"]["data"] == "private"
+    (source,) = header["ledger"]["events"]
+    assert (source["event"], source["name"]) == ("source", "digits:train")
+    assert source["digest"].startswith("blake2b:") and source["part"] == "train"
     assert fields["x"].shape == (1437, 8, 8) and fields["x"].max() == 16
     assert set(np.unique(fields["y"])) == set(range(10))
 
@@ -203,7 +206,8 @@ def partition_event():
     load("all.mp", "digits:all")
     dpflow("split", "--parts", "4", "--part", "1", "-i", path("all.mp"),
            "-o", path("part.mp"))
-    (event,) = check(path("part.mp"))[0]["ledger"]["events"]
+    source, event = check(path("part.mp"))[0]["ledger"]["events"]
+    assert source["event"] == "source"
     assert event["event"] == "partition" and (event["parts"], event["part"]) == (4, 1)
 
 

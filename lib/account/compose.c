@@ -125,10 +125,13 @@ static enum dpf_status by_method(enum dpf_method method, const struct dpf_spendi
         return dpf_rdp_epsilon(list, count, delta, epsilon, NULL, e);
     case DPF_METHOD_PLD:
         return dpf_pld_epsilon(list, count, delta, epsilon, e);
-    default:
+    case DPF_METHOD_GDP:
         *epsilon = dpf_gdp_epsilon(gdp_mu(list, count), delta);
         return DPF_OK;
+    case DPF_METHOD_BEST: /* best() chooses one of the others */
+        break;
     }
+    return dpf_fail(e, DPF_USAGE, "there is no such method of composition");
 }
 
 /* The exact one where there is one; else PLD, which is the tightest but where it cannot

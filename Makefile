@@ -81,10 +81,11 @@ LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
 # --------------------------------------------------------------------------- files
 
 LIB_SOURCES   := $(wildcard lib/*/*.c lib/*/*/*.c)
-STAGE_SOURCES := $(filter-out stages/dpflow.c,$(wildcard stages/*.c))
+STAGE_NAMES   := $(filter-out dpflow,$(patsubst stages/%.c,%,$(wildcard stages/*.c)) \
+    $(patsubst stages/%/,%,$(wildcard stages/*/)))
 TEST_SOURCES  := $(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/privacy/test_*.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
-STAGES        := $(STAGE_SOURCES:stages/%.c=$(BUILD)/libexec/dpflow/%)
+STAGES        := $(STAGE_NAMES:%=$(BUILD)/libexec/dpflow/%)
 TESTS         := $(addprefix $(BUILD)/tests/,$(notdir $(TEST_SOURCES:.c=)))
 PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
 LIBRARY       := $(BUILD)/lib/libdpflow.a
@@ -144,10 +145,13 @@ $(LIBRARY): $(LIB_OBJECTS)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(BUILD)/libexec/dpflow/%: $(BUILD)/obj/stages/%.o $(LIBRARY)
+# A stage is a file, or a folder with its name.
+stage_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard stages/$(1).c stages/$(1)/*.c))
+.SECONDEXPANSION:
+$(BUILD)/libexec/dpflow/%: $$(call stage_objects,$$*) $(LIBRARY)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK  $@")
-	$(Q)$(LINK) $< $(LIBRARY) $(LIBS) -o $@
+	$(Q)$(LINK) $(filter %.o,$^) $(LIBRARY) $(LIBS) -o $@
 
 $(BUILD)/bin/dpflow: $(BUILD)/obj/stages/dpflow.o $(LIBRARY)
 	@mkdir -p $(@D)

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "exchange/form_stream.h"
+#include "exchange/report_stream.h"
 #include "nn/report_form.h"
-#include "stage/form_stream.h"
-#include "stage/report_stream.h"
 
 #include "base/banned.h"
 

@@ -3,10 +3,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "exchange/model_stream.h"
 #include "ledger/lineage.h"
 #include "nn/evaluation.h"
 #include "nn/expected_bits.h"
-#include "stage/training_job.h"
 
 #include "base/banned.h"
 
@@ -68,7 +68,7 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         .model = &source.model,
         .x = opt.x,
         .y = opt.y,
-        .loss = (enum dpf_loss)dpf_word_index(opt.loss, dpf_loss_words)};
+        .loss = (enum dpf_loss)DPF_INDEX(dpf_loss_words, opt.loss)};
     struct dpf_engine_setup setup = {.model = &source.model,
                                      .kernels = dpf_backend_of(opt.backend),
                                      .threads = (int)opt.threads};

@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exchange/model_reader.h"
 #include "nn/initialise.h"
-#include "stage/model_reader.h"
-#include "stage/training_job.h"
 
 #include "base/banned.h"
 

@@ -220,7 +220,7 @@ static const struct data_set *find_set(const char *name, bool *train, bool *test
     }
     char bare[64];
     snprintf(bare, sizeof bare, "%.*s", (int)(size < 63 ? size : 63), name);
-    const char *near = dpf_nearest_name(bare, names);
+    const char *near = DPF_NEAREST(names, bare);
     if (near)
         dpf_fail(e, DPF_USAGE, "there is no file or data set '%s' (did you mean '%s'?)",
                  name, near);

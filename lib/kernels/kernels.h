@@ -69,4 +69,7 @@ extern const struct dpf_kernels dpf_kernels_ref;
 /* oneDNN, OpenBLAS and vector code. */
 const struct dpf_kernels *dpf_kernels_cpu(void);
 
+extern const char *const dpf_backend_words[]; /* the names of both, ended by NULL */
+const struct dpf_kernels *dpf_backend_of(const char *name);
+
 #endif

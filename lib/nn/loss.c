@@ -5,6 +5,9 @@
 
 #include "base/banned.h"
 
+const char *const dpf_loss_words[] = {"cross-entropy", "logistic", "taylor2", "squared",
+                                      "voxel",         "dice",     NULL};
+
 /* Scores of one position: log of the sum of exponentials, safely. */
 static double log_sum_exp(int64_t classes, const float *z)
 {

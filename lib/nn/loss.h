@@ -15,6 +15,8 @@ enum dpf_loss {
     DPF_LOSS_DICE,     /* 1 - mean soft Dice over classes; target: labels */
 };
 
+extern const char *const dpf_loss_words[]; /* their names, ended by NULL */
+
 /* What an example's loss needs besides its output. */
 struct dpf_loss_target {
     const int32_t *labels; /* CROSS_ENTROPY and LOGISTIC: one; VOXEL, DICE: one a voxel */

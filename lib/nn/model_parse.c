@@ -51,8 +51,9 @@ static const struct {
     {"concat", DPF_OP_CONCAT, 2, 0, 0},
     {"upsample", DPF_OP_UPSAMPLE, 1, FACTOR, 0},
     {"ball", DPF_OP_BALL, 1, 0, 0},
+    {NULL},
 };
-enum { OPS = sizeof ops / sizeof *ops };
+enum { OPS = sizeof ops / sizeof *ops - 1 };
 
 const char *dpf_op_name(enum dpf_op op)
 {
@@ -264,10 +265,7 @@ static enum dpf_status take_node(struct parser *p, char **words, size_t count)
                      "its own to clip; use 'group-norm' instead of",
                      words[2]);
     if (o == OPS) {
-        const char *names[OPS + 1] = {NULL};
-        for (size_t i = 0; i < OPS; i++)
-            names[i] = ops[i].name;
-        const char *near = dpf_nearest_name(words[2], names);
+        const char *near = DPF_NEAREST(ops, words[2]);
         return near ? dpf_fail(p->e, DPF_USAGE,
                                "%s:%d: unknown operation '%s' (did you mean '%s'?)",
                                p->name, p->line, words[2], near)

@@ -7,6 +7,8 @@
 
 #include "base/banned.h"
 
+const char *const dpf_clip_words[] = {"flat", "layer", "automatic", NULL};
+
 /* --------------------------------------------------------------------------- sharing */
 
 /* Does node i's backward need the value it made itself? Then nobody may overwrite it. */

@@ -37,6 +37,8 @@ enum dpf_clip_rule {
     DPF_CLIP_AUTOMATIC, /* scaled to almost clip_l2, short ones too (Bu et al. 2022) */
 };
 
+extern const char *const dpf_clip_words[]; /* from DPF_CLIP_FLAT on, ended by NULL */
+
 /* How a layer gets the norms of its examples' gradients. */
 enum dpf_norm_way {
     DPF_WAY_NONE, /* nothing to clip */

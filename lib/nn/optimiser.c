@@ -7,6 +7,9 @@
 
 #include "base/banned.h"
 
+const char *const dpf_optimiser_words[] = {"sgd", "momentum", "adam", "adadelta", NULL};
+const char *const dpf_schedule_words[] = {"constant", "linear", "cosine", NULL};
+
 struct dpf_optimiser dpf_optimiser_defaults(enum dpf_optimiser_kind kind, double rate)
 {
     return (struct dpf_optimiser){.kind = kind,

@@ -11,6 +11,9 @@
 enum dpf_optimiser_kind { DPF_SGD, DPF_MOMENTUM, DPF_ADAM, DPF_ADADELTA };
 enum dpf_schedule { DPF_RATE_CONSTANT, DPF_RATE_LINEAR, DPF_RATE_COSINE };
 
+extern const char *const dpf_optimiser_words[]; /* their names, ended by NULL */
+extern const char *const dpf_schedule_words[];
+
 struct dpf_optimiser {
     enum dpf_optimiser_kind kind;
     double rate;

@@ -12,6 +12,8 @@
 
 #include "base/banned.h"
 
+const char *const dpf_sampling_words[] = {"shuffle", "poisson", "sequence", NULL};
+
 /* ----------------------------------------------------------------------------- setup */
 
 static void shuffle(uint32_t *rows, int64_t count, const char *purpose, uint64_t seed,

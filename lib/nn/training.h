@@ -17,6 +17,8 @@ enum dpf_sampling {
     DPF_SAMPLE_SEQUENCE, /* in the order of the stream, the same every epoch */
 };
 
+extern const char *const dpf_sampling_words[]; /* their names, ended by NULL */
+
 /* DP-SGD (Abadi et al. 2016): each example's gradient clipped, Gaussian noise on the sum
  * of a lot, the sum divided by a public number. Multiplier and clip norm go linearly from
  * their first to their final value, from epoch to epoch.

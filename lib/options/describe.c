@@ -32,8 +32,10 @@ static void wrap(struct dpf_text *out, const char *text, size_t column)
 static void add_choices(const struct dpf_option *o, const char *separator,
                         struct dpf_text *out)
 {
-    for (const char *const *c = o->choices; c && *c; c++)
-        dpf_text_addf(out, "%s%s", c == o->choices ? "" : separator, *c);
+    const char *name;
+    for (size_t i = 0;
+         o->choices && (name = dpf_row_name(o->choices, o->choice_bytes, i)); i++)
+        dpf_text_addf(out, "%s%s", i ? separator : "", name);
 }
 
 void dpf_options_help(const struct dpf_option *table, struct dpf_text *out)
@@ -124,8 +126,7 @@ void dpf_options_completion(const struct dpf_option *table, struct dpf_text *out
         if (o->flags & DPF_OPTION_HIDDEN)
             continue;
         dpf_text_addf(out, "--%s\t%s\t", o->name, kinds[o->kind]);
-        for (const char *const *c = o->choices; c && *c; c++)
-            dpf_text_addf(out, "%s%s", c == o->choices ? "" : " ", *c);
+        add_choices(o, " ", out);
         dpf_text_add(out, "\n");
     }
 }

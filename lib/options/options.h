@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/words.h"
 
 enum dpf_option_kind {
     DPF_KIND_END = 0,
@@ -49,9 +50,10 @@ struct dpf_option {
     void *target;
     const char *arg; /* shown in help: "LO:HI" */
     const char *help;
-    const char *const *choices; /* NULL-terminated */
-    double lo, hi;              /* inclusive, when lo < hi */
-    char letter;                /* short form, or 0 */
+    const void *choices; /* a table of base/words.h */
+    size_t choice_bytes; /* of one of its rows */
+    double lo, hi;       /* inclusive, when lo < hi */
+    char letter;         /* short form, or 0 */
     unsigned flags;
     /* Why work that was put aside may go on with another value; NULL: it may not, and the
      * value belongs to what identifies the work (dpf_options_identity). Being immaterial
@@ -81,9 +83,11 @@ struct dpf_option {
     {                                                                                    \
         .name = n, .kind = DPF_KIND_STRING, .target = t, .arg = a, .help = h             \
     }
+/* The rows of a table, as what an option may be. */
+#define DPF_CHOICES(table) .choices = (table), .choice_bytes = sizeof *(table)
 #define DPF_OPT_CHOICE(n, t, c, a, h)                                                    \
     {                                                                                    \
-        .name = n, .kind = DPF_KIND_CHOICE, .target = t, .choices = c, .arg = a,         \
+        .name = n, .kind = DPF_KIND_CHOICE, .target = t, DPF_CHOICES(c), .arg = a,       \
         .help = h                                                                        \
     }
 #define DPF_OPT_FILE(n, t, a, h)                                                         \
@@ -164,7 +168,5 @@ void dpf_options_man(const struct dpf_option *table, struct dpf_text *out);
 void dpf_options_completion(const struct dpf_option *table, struct dpf_text *out);
 /* Text with the characters escaped that roff takes for its own. */
 void dpf_roff_escape(const char *text, struct dpf_text *out);
-/* The name in `names` (NULL-terminated) nearest to `word`, or NULL if none is near. */
-const char *dpf_nearest_name(const char *word, const char *const *names);
 
 #endif

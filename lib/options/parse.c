@@ -9,45 +9,6 @@
 
 #include "base/banned.h"
 
-/* Edit distance, cut off where it no longer matters. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { LONGEST = 40 };
-    size_t n = strlen(a), m = strlen(b), row[LONGEST + 1];
-    if (n > LONGEST || m > LONGEST)
-        return LONGEST;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
-const char *dpf_nearest_name(const char *word, const char *const *names)
-{
-    const char *best = NULL;
-    size_t least = 3;
-    for (; *names; names++) {
-        size_t d = distance(word, *names);
-        if (d < least && d < strlen(*names)) {
-            least = d;
-            best = *names;
-        }
-    }
-    return best;
-}
-
 static const struct dpf_option *find(const struct dpf_option *const *tables,
                                      const char *name, size_t size, char letter)
 {
@@ -70,7 +31,7 @@ static enum dpf_status unknown(const struct dpf_option *const *tables, const cha
                 names[count++] = o->name;
     char bare[64];
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word, "="), word);
-    const char *near = dpf_nearest_name(bare + strspn(bare, "-"), names);
+    const char *near = DPF_NEAREST(names, bare + strspn(bare, "-"));
     if (near)
         return dpf_fail(e, DPF_USAGE, "unknown option '%s' (did you mean '--%s'?)", bare,
                         near);
@@ -80,15 +41,15 @@ static enum dpf_status unknown(const struct dpf_option *const *tables, const cha
 static enum dpf_status store_choice(const struct dpf_option *o, const char *value,
                                     struct dpf_error *e)
 {
-    struct dpf_text all = {0};
-    for (const char *const *c = o->choices; *c; c++) {
-        if (strcmp(*c, value) == 0) {
-            *(const char **)o->target = *c;
-            dpf_text_release(&all);
-            return DPF_OK;
-        }
-        dpf_text_addf(&all, "%s%s", all.size ? ", " : "", *c);
+    const void *row = dpf_row_find(o->choices, o->choice_bytes, value);
+    const char *name;
+    if (row) {
+        *(const char **)o->target = *(const char *const *)row;
+        return DPF_OK;
     }
+    struct dpf_text all = {0};
+    for (size_t i = 0; (name = dpf_row_name(o->choices, o->choice_bytes, i)); i++)
+        dpf_text_addf(&all, "%s%s", i ? ", " : "", name);
     dpf_fail(e, DPF_USAGE, "option '--%s' is one of %s, not '%s'", o->name,
              dpf_text_get(&all), value);
     dpf_text_release(&all);

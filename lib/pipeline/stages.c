@@ -24,10 +24,7 @@ const struct dpf_stage_entry *dpf_stage_find(const char *name)
 
 const char *dpf_stage_nearest(const char *name)
 {
-    const char *names[sizeof dpf_stage_entries / sizeof *dpf_stage_entries];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        names[i] = dpf_stage_entries[i].name;
-    return dpf_nearest_name(name, names);
+    return DPF_NEAREST(dpf_stage_entries, name);
 }
 
 char *dpf_stage_path(const char *name)

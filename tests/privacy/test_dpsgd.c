@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/training.h"
 #include "base/memory.h"
 #include "harness.h"
 #include "nn/initialise.h"
 #include "nn/training.h"
 #include "random/seeded.h"
-#include "stage/training_privacy.h"
 
 struct rig {
     struct dpf_model model;

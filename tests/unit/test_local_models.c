@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exchange/report_stream.h"
 #include "harness.h"
 #include "nn/components.h"
 #include "nn/expected_bits.h"
 #include "nn/initialise.h"
 #include "nn/report_form.h"
 #include "random/seeded.h"
-#include "stage/report_stream.h"
 
 #include "base/banned.h"
 

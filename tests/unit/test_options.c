@@ -197,13 +197,13 @@ static void test_many(void)
 static void test_nearest(void)
 {
     static const char *const names[] = {"load", "split", "normalize", NULL};
-    CU_ASSERT(dpf_nearest_name("laod", names) == names[0]);
-    CU_ASSERT(dpf_nearest_name("splt", names) == names[1]);
-    CU_ASSERT(dpf_nearest_name("normalise", names) == names[2]);
-    CU_ASSERT(dpf_nearest_name("quux", names) == NULL);
-    CU_ASSERT(dpf_nearest_name("", names) == NULL);
-    CU_ASSERT(dpf_nearest_name("a word that is much too long to be near to anything",
-                               names) == NULL);
+    CU_ASSERT(DPF_NEAREST(names, "laod") == names[0]);
+    CU_ASSERT(DPF_NEAREST(names, "splt") == names[1]);
+    CU_ASSERT(DPF_NEAREST(names, "normalise") == names[2]);
+    CU_ASSERT(DPF_NEAREST(names, "quux") == NULL);
+    CU_ASSERT(DPF_NEAREST(names, "") == NULL);
+    CU_ASSERT(DPF_NEAREST(names, "a word that is much too long to be near to anything") ==
+              NULL);
 }
 
 static void test_described(void)

@@ -1,0 +1,56 @@
+/* Models in streams: a stream without records whose `model` frame holds a network and its
+ * parameters, with the provenance and ledger of what it was made from. `train` writes it,
+ * whoever takes --model reads it; a checkpoint is such a stream with the state of
+ * training in the same frame. */
+#ifndef DPF_EXCHANGE_MODEL_STREAM_H
+#define DPF_EXCHANGE_MODEL_STREAM_H
+
+#include "nn/weights.h"
+#include "stage/stage.h"
+
+struct dpf_model_stream {
+    struct dpf_header header;
+    struct dpf_model model;
+    float *parameters; /* [model.span] */
+};
+
+/* Read a whole stream with one model. `on_frame`, if not NULL, sees the model's frame
+ * while it is there. Release after success only. */
+enum dpf_status dpf_model_stream_read(struct dpf_model_stream *m, const char *endpoint,
+                                      enum dpf_status (*on_frame)(void *context,
+                                                                  const msgpack_object *f,
+                                                                  struct dpf_error *e),
+                                      void *context, struct dpf_error *e);
+void dpf_model_stream_release(struct dpf_model_stream *m);
+
+/* `linear` or `fc:H`: a dense layer, or one hidden layer of H units, cut to the records
+ * it is for. Such a network is known only when a header is. */
+bool dpf_arch_is_fitted(const char *arch);
+enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
+                              const struct dpf_field *x, const struct dpf_field *y,
+                              struct dpf_error *e);
+/* A network from --arch: the name of an architecture, or a file with its text. */
+enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
+                                      struct dpf_error *e);
+
+/* Begin a model frame in `enc` (see dpf_weights_encode). `weights` is filled, and must be
+ * released by the caller after the frame was sent. */
+enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
+                                        const struct dpf_model *m,
+                                        const float *parameters, unsigned more,
+                                        struct dpf_safetensors *weights,
+                                        struct dpf_error *e);
+
+/* Take over what a model's stream says about its making: its provenance goes before the
+ * stage's own, its events into one event "model" (they are of other records than those at
+ * hand), and what comes of private data stays private. */
+void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model);
+/* The same for weights from a file. Unless the file says that they are of public data,
+ * they count as made of private data without a mechanism. */
+void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *file);
+/* Note in a file's metadata whether the weights are of public or private data. */
+enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
+                                           struct dpf_safetensors *file,
+                                           struct dpf_error *e);
+
+#endif

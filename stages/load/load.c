@@ -1,0 +1,180 @@
+/* load: read a data set or file into a stream. */
+#include "data/catalog.h"
+#include "source_event.h"
+
+#include "base/banned.h"
+
+static struct {
+    const char *data_dir, *format, *columns;
+    struct dpf_list labels;
+    int64_t classes, count, seed, side, channels, limit;
+    bool is_public, partial;
+} opt = {.limit = -1};
+
+static const char *const formats[] = {"idx", "cifar", "csv", "npy", "nifti", NULL};
+
+static const struct dpf_option options[] = {
+    {.name = "data-dir",
+     .kind = DPF_KIND_STRING,
+     .target = &opt.data_dir,
+     .arg = "DIR",
+     .help = "look for named data sets in DIR first, then in $DPFLOW_DATA, datasets/data "
+             "and the user's cache",
+     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_FLAG("public", &opt.is_public,
+                 "declare the records public; otherwise they are private"),
+    DPF_OPT_FLAG("partial", &opt.partial,
+                 "accept a named data set of which some files are missing"),
+    DPF_OPT_INT("limit", &opt.limit, "N", 0, 9e15, "stop after N records"),
+    DPF_OPT_CHOICE("format", &opt.format, formats, "FORMAT",
+                   "the file's format, if its name does not tell"),
+    DPF_OPT_FILE("columns", &opt.columns, "FILE",
+                 "the columns of a CSV table: types and public bounds"),
+    {.name = "labels",
+     .kind = DPF_KIND_LIST,
+     .target = &opt.labels,
+     .arg = "FILE",
+     .help = "labels of an idx file, or masks of NIfTI volumes (one each)",
+     .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_INT("classes", &opt.classes, "N", 1, 1e9,
+                "labels and masks are classes 0 to N-1"),
+    DPF_OPT_INT("count", &opt.count, "N", 1, 9e15, "records to generate (synth-*)"),
+    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the generator (0)"),
+    DPF_OPT_INT("side", &opt.side, "N", 16, 128, "edge of a synth-tumour volume (64)"),
+    DPF_OPT_INT("channels", &opt.channels, "N", 1, 4, "channels of synth-tumour (4)"),
+    DPF_OPT_END,
+};
+
+static struct dpf_columns columns;
+static struct dpf_source *source;
+static struct dpf_contents contents;
+static uint64_t produced;
+
+static struct dpf_load_request request(const struct dpf_stage *s)
+{
+    return (struct dpf_load_request){.given = &s->parsed,
+                                     .names = s->arguments,
+                                     .name_count = s->argument_count,
+                                     .data_dir = opt.data_dir,
+                                     .format = opt.format,
+                                     .partial = opt.partial,
+                                     .labels = opt.labels.items,
+                                     .label_count = opt.labels.count,
+                                     .columns = opt.columns ? &columns : NULL,
+                                     .classes = (uint64_t)opt.classes,
+                                     .count = (uint64_t)opt.count,
+                                     .seed = (uint64_t)opt.seed,
+                                     .side = (uint64_t)opt.side,
+                                     .channels = (uint64_t)opt.channels};
+}
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    return opt.columns ? dpf_columns_read(opt.columns, &columns, e) : DPF_OK;
+}
+
+static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
+                                      struct dpf_error *e)
+{
+    struct dpf_load_request q = request(s);
+    return dpf_catalog_fingerprint(&q, f, e);
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_load_request q = request(s);
+    enum dpf_status status = dpf_catalog_open(&q, &source, e);
+    if (status == DPF_OK)
+        status = dpf_header_copy(&s->out, &source->header, e);
+    s->out.is_private = !opt.is_public;
+    /* A file a person: names and their number are theirs, and would leave with a model.
+     */
+    s->hides_arguments =
+        s->out.is_private &&
+        (s->argument_count > 1 || (s->out.has_records && s->out.records == 1));
+    if (status == DPF_OK)
+        status = dpf_catalog_contents(&q, &contents, e);
+    if (status == DPF_OK)
+        status = dpf_source_describe(s, &contents, e);
+    if (status != DPF_OK)
+        return status;
+    if (opt.limit >= 0) {
+        /* How many there are is only known if the file told beforehand. */
+        s->out.has_records = s->out.has_records || opt.limit == 0;
+        if (s->out.records > (uint64_t)opt.limit)
+            s->out.records = (uint64_t)opt.limit;
+        char rule[40];
+        snprintf(rule, sizeof rule, "first %lld", (long long)opt.limit);
+        /* with a record less, the one behind the last comes in */
+        const struct dpf_selection_event first = {
+            .by = "order",
+            .rule = rule,
+            .stability = {.add_remove = 2, .replace_one = 1}};
+        dpf_ledger_add_selection(&s->out.events, s->info->name, &first);
+    }
+    return DPF_OK;
+}
+
+static enum dpf_status on_produce(struct dpf_stage *s, struct dpf_batch *b,
+                                  struct dpf_error *e)
+{
+    uint64_t want = dpf_batch_rows(&s->out);
+    if (opt.limit >= 0 && want > (uint64_t)opt.limit - produced)
+        want = (uint64_t)opt.limit - produced;
+    if (want == 0)
+        return DPF_OK;
+    enum dpf_status status = dpf_source_next(source, b, want, e);
+    produced += b->rows;
+    return status;
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    return dpf_contents_unchanged(&contents, e);
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_contents_release(&contents);
+    dpf_source_destroy(&source);
+    dpf_columns_release(&columns);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "load",
+    .summary = "read a data set or file into a stream",
+    .reads = "a named data set (digits:train, mnist:test, ...) or files",
+    .writes = "x: the records as stored; y: labels or target, mask: voxel classes",
+    .privacy = "none spent; the stream is marked private unless --public, and its source "
+               "named by a digest that only the owner of the records can compute",
+    .example = "dpflow load digits:train | dpflow inspect",
+    .detail =
+        "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
+        "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
+        "synth-leaves, synth-census and synth-tumour (generated); each with :train "
+        "or :test, digits also with :all.\n"
+        "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.\n\n"
+        "The owner's key, which keeps digests of private records from being tested,\n"
+        "is made at the first use: in $DPFLOW_OWNER_KEY, or dpflow/owner.key in\n"
+        "$XDG_CONFIG_HOME or ~/.config. Records in a pipe have no digest.",
+    .arguments = "DATASET|FILE...",
+    .argument_words = dpf_catalog_words,
+    .min_arguments = 1,
+    .max_arguments = 4096,
+    .kind = DPF_SOURCE,
+    .options = options,
+    .on_options = on_options,
+    .on_fingerprint = on_fingerprint,
+    .on_open = on_open,
+    .on_produce = on_produce,
+    .on_close = on_close,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

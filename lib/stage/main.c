@@ -539,7 +539,7 @@ static void finish(struct dpf_stage *s, struct dpf_error *e)
 
 int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
 {
-    struct dpf_stage s = {.info = info};
+    struct dpf_stage s = {.info = info, .state = info->state};
     struct dpf_error e = {.status = DPF_OK};
     const struct dpf_option *tables[] = {info->options ? info->options : no_options,
                                          options_for(info->kind), NULL};

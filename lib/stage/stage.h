@@ -36,6 +36,7 @@ struct dpf_stage_info {
     bool is_exact; /* makes the same bytes of records on every machine, by every build */
     bool any_fields; /* of several inputs, only the ledgers have to go together */
     const struct dpf_option *options;
+    void *state; /* what the callbacks find in stage->state */
 
     /* Each may be NULL. on_options checks the combination of options before anything is
      * opened. on_open sees stage->in and may change stage->out, the header to be sent.
@@ -58,6 +59,7 @@ struct dpf_stage_info {
 
 struct dpf_stage {
     const struct dpf_stage_info *info;
+    void *state; /* the stage's own, as its description gave it */
     struct dpf_parsed parsed;
     const char *const *arguments;
     size_t argument_count;

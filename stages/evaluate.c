@@ -21,7 +21,7 @@ static const struct dpf_option options[] = {
                      DPF_OPTION_REQUIRED),
     DPF_OPT_STRING("field", &opt.x, "NAME", "what the network reads (x)"),
     DPF_OPT_STRING("target", &opt.y, "NAME", "what it should say (y)"),
-    DPF_OPT_CHOICE("loss", &opt.loss, dpf_loss_words, "NAME",
+    DPF_OPT_CHOICE("loss", &opt.loss, dpf_losses, "NAME",
                    "the loss that is reported (cross-entropy); voxel and dice also give "
                    "Dice coefficients"),
     DPF_OPT_FLAG("expected", &opt.expected,
@@ -65,10 +65,7 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     if (status != DPF_OK)
         return status;
     need = (struct dpf_dataset_need){
-        .model = &source.model,
-        .x = opt.x,
-        .y = opt.y,
-        .loss = (enum dpf_loss)DPF_INDEX(dpf_loss_words, opt.loss)};
+        .model = &source.model, .x = opt.x, .y = opt.y, .loss = dpf_loss_find(opt.loss)};
     struct dpf_engine_setup setup = {.model = &source.model,
                                      .kernels = dpf_backend_of(opt.backend),
                                      .threads = (int)opt.threads};

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/loss.h"
+#include "account/privacy_loss.h"
 #include "base/memory.h"
 
 #include "base/banned.h"
@@ -24,14 +24,14 @@ struct question {
 struct sum {
     const struct dpf_spending *list;
     size_t count;
-    struct dpf_loss *losses;
+    struct dpf_privacy_loss *losses;
     double step, tail;
 };
 
 static void sum_release(struct sum *s)
 {
     for (size_t i = 0; s->losses && i < s->count; i++)
-        dpf_loss_release(&s->losses[i]);
+        dpf_privacy_loss_release(&s->losses[i]);
     free(s->losses);
     s->losses = NULL;
 }
@@ -45,9 +45,9 @@ static enum dpf_status sum_init(struct sum *s, const struct dpf_spending *list,
     enum dpf_status status = s->losses ? DPF_OK : dpf_fail_memory(e);
     for (size_t i = 0; status == DPF_OK && i < count; i++) {
         double centre = centres ? (reversed ? -centres[i] : centres[i]) : 0;
-        status = dpf_loss_init(&s->losses[i], &list[i], step, centre, tail, e);
+        status = dpf_privacy_loss_init(&s->losses[i], &list[i], step, centre, tail, e);
         if (status == DPF_OK && reversed)
-            dpf_loss_reverse(&s->losses[i]);
+            dpf_privacy_loss_reverse(&s->losses[i]);
     }
     if (status != DPF_OK)
         sum_release(s);
@@ -60,7 +60,7 @@ static double sum_moment(const struct sum *s, double tilt, double *mean, double 
     double total = 0, all_mean = 0, all_variance = 0;
     for (size_t i = 0; i < s->count; i++) {
         double m, v, n = (double)s->list[i].count;
-        total += n * dpf_loss_log_moment(&s->losses[i], tilt, &m, &v);
+        total += n * dpf_privacy_loss_log_moment(&s->losses[i], tilt, &m, &v);
         all_mean += n * m;
         all_variance += n * v;
     }
@@ -145,12 +145,13 @@ struct window {
     double *mass;
 };
 
-static void place_loss(const struct dpf_loss *l, double tilt, size_t n, double *to)
+static void place_loss(const struct dpf_privacy_loss *l, double tilt, size_t n,
+                       double *to)
 {
-    double moment = dpf_loss_log_moment(l, tilt, NULL, NULL);
+    double moment = dpf_privacy_loss_log_moment(l, tilt, NULL, NULL);
     memset(to, 0, n * sizeof *to);
     for (size_t i = 0; i < l->count; i++) {
-        const struct dpf_loss_point *x = &l->points[i];
+        const struct dpf_privacy_loss_point *x = &l->points[i];
         int64_t at = x->index % (int64_t)n;
         if (x->p > 0)
             to[at < 0 ? at + (int64_t)n : at] +=
@@ -346,7 +347,7 @@ static enum dpf_status choose_grid(const struct dpf_spending *list, size_t count
     double tilt = choose_tilt(&s, ask);
     sum_moment(&s, tilt, NULL, &variance);
     for (size_t i = 0; i < count; i++)
-        dpf_loss_log_moment(&s.losses[i], tilt, &centres[i], NULL);
+        dpf_privacy_loss_log_moment(&s.losses[i], tilt, &centres[i], NULL);
     if (rough)
         *rough = chernoff_epsilon(&s, tilt, ask->delta);
     double deviation = sqrt(variance);

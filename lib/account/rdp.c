@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "account/loss.h"
+#include "account/privacy_loss.h"
 #include "base/memory.h"
 
 #include "base/banned.h"
@@ -12,7 +12,7 @@
 struct source {
     const struct dpf_spending *list;
     size_t count;
-    struct dpf_loss *losses; /* of what has no closed form */
+    struct dpf_privacy_loss *losses; /* of what has no closed form */
 };
 
 static double add_logs(double a, double b)
@@ -71,11 +71,11 @@ static double one_use(const struct source *from, size_t i, double alpha)
 {
     const struct dpf_spending *s = &from->list[i];
     if (s->kind != DPF_SPEND_GAUSSIAN) {
-        struct dpf_loss reversed = from->losses[i];
-        double there = dpf_loss_log_moment(&reversed, alpha - 1, NULL, NULL);
-        dpf_loss_reverse(&reversed); /* in place, */
-        double back = dpf_loss_log_moment(&reversed, alpha - 1, NULL, NULL);
-        dpf_loss_reverse(&reversed); /* and back */
+        struct dpf_privacy_loss reversed = from->losses[i];
+        double there = dpf_privacy_loss_log_moment(&reversed, alpha - 1, NULL, NULL);
+        dpf_privacy_loss_reverse(&reversed); /* in place, */
+        double back = dpf_privacy_loss_log_moment(&reversed, alpha - 1, NULL, NULL);
+        dpf_privacy_loss_reverse(&reversed); /* and back */
         return fmax(there, back);
     }
     if (s->rate == 1)
@@ -87,7 +87,7 @@ static double one_use(const struct source *from, size_t i, double alpha)
 static void source_release(struct source *s)
 {
     for (size_t i = 0; s->losses && i < s->count; i++)
-        dpf_loss_release(&s->losses[i]);
+        dpf_privacy_loss_release(&s->losses[i]);
     free(s->losses);
 }
 
@@ -98,8 +98,9 @@ static enum dpf_status source_init(struct source *s, const struct dpf_spending *
     enum dpf_status status = s->losses ? DPF_OK : dpf_fail_memory(e);
     for (size_t i = 0; status == DPF_OK && i < count; i++)
         if (list[i].kind != DPF_SPEND_GAUSSIAN)
-            status = dpf_loss_init(&s->losses[i], &list[i],
-                                   dpf_spending_scale(&list[i]) / 1000, 0, 1e-290, e);
+            status =
+                dpf_privacy_loss_init(&s->losses[i], &list[i],
+                                      dpf_spending_scale(&list[i]) / 1000, 0, 1e-290, e);
     if (status != DPF_OK)
         source_release(s);
     return status;

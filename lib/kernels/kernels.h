@@ -6,10 +6,11 @@
  * Tensors are dense, batch first and channels last: [n, depth, height, width, channels];
  * pictures have depth 1. A position's channels side by side are what vector units and
  * products want. Memory belongs to the backend (a device's memory is not the host's), so
- * it is allocated, filled and read through the table. Each thread that calls has a stream
- * of its own: operations are queued on it in order, only `get` and `finish` wait for
- * them. A host backend uses no other thread than the caller's: networks run side by side
- * on parts of a lot, which beats sharing out every small operation. Sizes are checked by
+ * it is allocated, filled and read through the table. Each thread that calls opens a
+ * context of its own on a device: operations are queued there in order, only `get`,
+ * `finish` and what says so wait for them. A host backend uses no other thread than the
+ * caller's: networks run side by side on parts of a lot, which beats sharing out every
+ * small operation. Every operation takes a whole microbatch. Sizes are checked by
  * the caller when a model is built, so operations cannot fail, except for lack of memory,
  * which `finish` reports.
  *
@@ -23,6 +24,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "kernels/loss.h"
+#include "kernels/step.h"
+#include "kernels/unary.h"
 
 enum { DPF_SPACE = 3 }; /* depth, height, width */
 
@@ -56,13 +60,18 @@ struct dpf_group_norm {
     double epsilon; /* added to the variance */
 };
 
-enum dpf_unary { DPF_RELU, DPF_SIGMOID, DPF_TANH, DPF_CAP }; /* CAP: cut to [0,1] */
+/* A backend at work: on one device, for one thread. A backend's own begins with this. */
+struct dpf_context {
+    int device;
+};
 
 #define DPF_TABLE dpf_kernels
 #define DPF_REAL  float
+#define DPF_TABLE_HAS_STEPS
 #include "kernels/table.inc"
 #undef DPF_TABLE
 #undef DPF_REAL
+#undef DPF_TABLE_HAS_STEPS
 
 /* Plain C in single precision; always there. */
 extern const struct dpf_kernels dpf_kernels_ref;

@@ -37,25 +37,18 @@ static enum dpf_status check_x(struct dpf_dataset *d, const struct dpf_field *f,
     return DPF_OK;
 }
 
-static bool wants_labels(enum dpf_loss loss)
-{
-    return loss != DPF_LOSS_TAYLOR && loss != DPF_LOSS_SQUARED;
-}
-
 /* How many targets an example of this output has. */
-static uint64_t targets_of(const struct dpf_node *output, enum dpf_loss loss)
+static uint64_t targets_of(const struct dpf_node *output, enum dpf_loss_targets targets)
 {
     uint64_t all = dpf_shape_elements(&output->shape);
-    switch (loss) {
-    case DPF_LOSS_VOXEL:
-    case DPF_LOSS_DICE:
+    switch (targets) {
+    case DPF_TARGET_VOXEL_LABELS:
         return all / output->shape.dim[0];
-    case DPF_LOSS_TAYLOR:
+    case DPF_TARGET_COEFFICIENTS:
         return 2 * all;
-    case DPF_LOSS_SQUARED:
+    case DPF_TARGET_VALUES:
         return all;
-    case DPF_LOSS_CROSS_ENTROPY:
-    case DPF_LOSS_LOGISTIC:
+    case DPF_TARGET_LABEL:
         break;
     }
     return 1;
@@ -65,33 +58,35 @@ static enum dpf_status check_y(struct dpf_dataset *d, const struct dpf_field *f,
                                const struct dpf_dataset_need *need, struct dpf_error *e)
 {
     const struct dpf_node *output = &need->model->nodes[need->model->output];
-    uint64_t want = targets_of(output, need->loss);
-    bool spatial = need->loss == DPF_LOSS_VOXEL || need->loss == DPF_LOSS_DICE;
+    const struct dpf_loss *loss = need->loss;
+    uint64_t want = targets_of(output, loss->targets);
+    bool vector =
+        loss->targets == DPF_TARGET_LABEL || loss->targets == DPF_TARGET_COEFFICIENTS;
     char shape[96];
     dpf_shape_format(&output->shape, shape, sizeof shape);
-    if (!spatial && need->loss != DPF_LOSS_SQUARED && output->shape.rank != 1)
+    if (vector && output->shape.rank != 1)
         return dpf_fail(e, DPF_USAGE,
                         "the output '%s' is of shape %s, but this loss needs a vector of "
                         "scores",
                         output->name, shape);
-    if (need->loss == DPF_LOSS_DICE && output->shape.dim[0] > DPF_LOSS_MAX_DICE)
-        return dpf_fail(e, DPF_USAGE,
-                        "the Dice loss takes %d classes, not the %s of '%s'",
-                        DPF_LOSS_MAX_DICE, shape, output->name);
+    if (loss->most_classes && output->shape.dim[0] > loss->most_classes)
+        return dpf_fail(
+            e, DPF_USAGE, "the loss '%s' takes %llu classes, not the %s of '%s'",
+            loss->name, (unsigned long long)loss->most_classes, shape, output->name);
     /* Inside, a picture's channels come last; its targets have to stand the same way. */
-    d->turn = need->loss == DPF_LOSS_SQUARED && output->shape.rank > 1
+    d->turn = loss->targets == DPF_TARGET_VALUES && output->shape.rank > 1
                   ? output->shape.dim[0]
                   : 0;
     dpf_shape_format(&f->shape, shape, sizeof shape);
-    d->first_only =
-        need->loss == DPF_LOSS_TAYLOR && 2 * dpf_shape_elements(&f->shape) == want;
+    d->first_only = loss->targets == DPF_TARGET_COEFFICIENTS &&
+                    2 * dpf_shape_elements(&f->shape) == want;
     if (dpf_shape_elements(&f->shape) != want && !d->first_only)
         return dpf_fail(e, DPF_USAGE,
                         "field '%s' has records of shape %s, but this loss needs %llu "
                         "targets for the output '%s'",
                         f->name, shape, (unsigned long long)want, output->name);
     d->positions = want;
-    if (!wants_labels(need->loss))
+    if (!dpf_loss_wants_labels(loss))
         return f->dtype == DPF_BITS
                    ? dpf_fail(e, DPF_USAGE, "field '%s' is packed bits, not values",
                               f->name)
@@ -293,6 +288,15 @@ struct dpf_loss_target dpf_dataset_target(const struct dpf_dataset *d, uint32_t 
     size_t at = (size_t)row * d->positions;
     return (struct dpf_loss_target){.labels = d->labels ? d->labels + at : NULL,
                                     .values = d->values ? d->values + at : NULL};
+}
+
+void dpf_dataset_targets(const struct dpf_dataset *d, const uint32_t *rows, int64_t n,
+                         void *out)
+{
+    const unsigned char *all = d->labels ? (void *)d->labels : (void *)d->values;
+    size_t bytes = (size_t)d->positions * (d->labels ? sizeof *d->labels : sizeof(float));
+    for (int64_t i = 0; all && i < n; i++)
+        memcpy((unsigned char *)out + (size_t)i * bytes, all + rows[i] * bytes, bytes);
 }
 
 /* ------------------------------------------------------------------------ identities */

@@ -4,7 +4,7 @@
 #define DPF_NN_DATASET_H
 
 #include "base/digest.h"
-#include "nn/loss.h"
+#include "kernels/loss.h"
 #include "nn/model.h"
 #include "wire/batch.h"
 
@@ -18,7 +18,7 @@ struct dpf_dataset {
     float *values;      /* [rows, positions], or NULL */
     uint64_t positions; /* labels or values of one example */
     uint64_t classes;
-    bool first_only; /* TAYLOR: the stream has c1 alone, c2 is 1/8 */
+    bool first_only; /* coefficients: the stream has c1 alone, c2 is 1/8 */
     uint64_t turn;   /* channels of targets that come channels first; 0: as they are */
 };
 
@@ -26,7 +26,7 @@ struct dpf_dataset {
 struct dpf_dataset_need {
     const struct dpf_model *model;
     const char *x, *y; /* names of fields; y NULL: no targets */
-    enum dpf_loss loss;
+    const struct dpf_loss *loss;
 };
 
 /* Check a header against the network: the field's record has as many values as the
@@ -47,6 +47,9 @@ void dpf_dataset_gather(const struct dpf_dataset *d, const uint32_t *rows, int64
                         void *out);
 /* The target of one example. */
 struct dpf_loss_target dpf_dataset_target(const struct dpf_dataset *d, uint32_t row);
+/* The targets of n examples, one behind the other: `positions` labels or values each. */
+void dpf_dataset_targets(const struct dpf_dataset *d, const uint32_t *rows, int64_t n,
+                         void *out);
 /* A digest of all examples and targets. */
 void dpf_dataset_fingerprint(const struct dpf_dataset *d, struct dpf_fingerprint *f);
 

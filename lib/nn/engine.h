@@ -11,9 +11,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/parallel.h"
 #include "nn/dataset.h"
 #include "nn/network.h"
 #include "nn/optimiser.h"
+#include "nn/reduction.h"
 #include "nn/row_probe.h"
 #include "privacy/gaussian.h"
 #include "privacy/lot_sum.h"
@@ -21,19 +23,24 @@
 struct dpf_engine;
 struct dpf_lot_result;
 
+/* One thread of an engine. */
 struct dpf_worker {
     struct dpf_engine *engine;
     int number;
-    pthread_t thread;
-    bool started;
+    struct dpf_context *context;
     struct dpf_network net;
-    void *x;           /* a microbatch's inputs */
-    uint32_t *rows;    /* and which examples they are */
-    uint64_t *keys;    /* and their keys */
-    float *output, *d; /* its outputs and their gradients, channels last */
-    bool apart;        /* what its probe says: examples do not change each other's bits */
-    double loss;
-    int64_t correct, clipped;
+    void *x;                      /* a microbatch's inputs, on the host */
+    uint32_t *rows;               /* and which examples they are */
+    uint64_t *keys;               /* and their keys */
+    void *host_targets, *targets; /* labels or values of a microbatch: here, and on the
+                                   * backend */
+    size_t targets_capacity;      /* how many */
+    float *d;                     /* gradients of outputs that nobody needs, there */
+    double *losses, *host_losses; /* an example's loss: there, and here */
+    int32_t *correct, *host_correct;
+    bool apart; /* what its probe says: examples do not change each other's bits */
+    double loss_sum;
+    int64_t correct_sum, clipped;
     struct dpf_random random; /* of its part of the noise */
     struct dpf_error error;
 };
@@ -45,34 +52,31 @@ enum { DPF_ENGINE_LOCKS = 8 };
 struct dpf_engine {
     const struct dpf_model *model;
     const struct dpf_kernels *kernels;
+    const struct dpf_reduction *reduction; /* borrowed, or NULL: alone */
     int threads;
     int64_t microbatch;
     float *parameters; /* [model->span], on the backend */
     struct dpf_worker *workers;
-    uint64_t *keys; /* of a lot that brought none */
+    struct dpf_crew crew; /* their threads; the first is the caller's own */
+    uint64_t *keys;       /* of a lot that brought none */
     size_t keys_capacity;
     bool apart;    /* what all probes say; else examples are computed one at a time */
-    int64_t *sums; /* [model->span]: clipped gradients, for all workers */
+    int64_t *sums; /* [model->span]: clipped gradients of all workers, on the backend */
     pthread_mutex_t sum_locks[DPF_ENGINE_LOCKS]; /* each of a share of the sums */
     struct dpf_lot_parts parts;                  /* of the lot in hand */
     struct dpf_lot_result *part_results;
     size_t part_results_capacity;
     atomic_size_t next_part; /* that nobody has taken yet */
     double sum_step;         /* of the sums; 0: they hold nothing */
-    pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    dpf_worker_job *job;
-    void *context;
-    uint64_t round; /* jobs given out */
-    int busy;
-    bool stop;
 };
 
 struct dpf_engine_setup {
-    const struct dpf_model *model; /* borrowed */
-    const struct dpf_kernels *kernels;
-    int threads;        /* 0: as many as there are processors for us */
-    int64_t microbatch; /* 0: what fits the caches */
+    const struct dpf_model *model;         /* borrowed */
+    const struct dpf_kernels *kernels;     /* borrowed */
+    int device;                            /* of the backend */
+    const struct dpf_reduction *reduction; /* borrowed, or NULL: alone */
+    int threads;                           /* 0: as many as there are processors for us */
+    int64_t microbatch;                    /* 0: what is fast on the device */
     bool training, clipping, every_value, relevance;
 };
 
@@ -90,7 +94,7 @@ struct dpf_lot {
     const struct dpf_dataset *data;
     const uint32_t *rows;
     int64_t count;
-    enum dpf_loss loss;
+    const struct dpf_loss *loss;
     enum dpf_clip_rule rule;
     double clip_l2;
     int64_t expected;     /* clipping: the public size of a lot, by which it is cut */
@@ -105,16 +109,30 @@ struct dpf_lot_result {
     int64_t clipped;
 };
 
-/* Inside: let every worker do a job; what its part of `count` examples is, and how many
- * it takes at a time; and the forward of n of them, outputs into w->output. */
+/* Inside: let every worker do a job. */
+enum dpf_status dpf_engine_run(struct dpf_engine *g, dpf_worker_job *job, void *context,
+                               struct dpf_error *e);
+/* A worker's part of `count` examples, and how many it takes at a time. */
 struct dpf_part {
     int64_t from, to, piece;
 };
-enum dpf_status dpf_engine_run(struct dpf_engine *g, dpf_worker_job *job, void *context,
-                               struct dpf_error *e);
 struct dpf_part dpf_worker_part(const struct dpf_worker *w, int64_t count);
+/* The forward of n examples of a lot, from number `first` on; of those in w->rows with
+ * the keys in w->keys. */
 void dpf_worker_forward(struct dpf_worker *w, const struct dpf_lot *lot, int64_t first,
                         int64_t n, bool training);
+void dpf_worker_forward_chosen(struct dpf_worker *w, const struct dpf_lot *lot,
+                               int64_t n);
+/* Losses of n examples after their forward: their sum and what is correct to the worker's
+ * sums, each into `losses` unless NULL, and the gradient of the outputs to where the
+ * backward finds it. */
+void dpf_worker_losses(struct dpf_worker *w, const struct dpf_lot *lot,
+                       const uint32_t *rows, int64_t n, double *losses);
+/* Start the sums; and wait for the device, for w->error. */
+void dpf_worker_begin(struct dpf_worker *w);
+void dpf_worker_finish(struct dpf_worker *w);
+/* The sums of all workers. */
+void dpf_engine_add_up(const struct dpf_engine *g, struct dpf_lot_result *result);
 
 /* Add the lot's gradients to the workers' sums. Several lots with one clip norm add up.
  *
@@ -132,7 +150,7 @@ enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot 
                                      struct dpf_lot_result *result, struct dpf_error *e);
 /* The sums of clipped gradients so far, [model->span], as integers; returns the value of
  * 1. For tests: what a mechanism adds its noise to. */
-double dpf_engine_sums(const struct dpf_engine *g, int64_t *sums);
+double dpf_engine_sums(struct dpf_engine *g, int64_t *sums);
 
 /* Noise on the sums of clipped gradients, which are rounded once more, to the grid of the
  * noise: one part in the sense of privacy/gaussian.h. */
@@ -144,7 +162,7 @@ struct dpf_lot_noise {
 };
 
 /* One step of the optimiser with the sums divided by `divisor`; the sums are cleared.
- * `noise`, if not NULL, is added to the sums first. */
+ * `noise`, if not NULL, is added to the sums first, after the reduction over ranks. */
 enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
                                   double divisor, const struct dpf_lot_noise *noise,
                                   struct dpf_error *e);

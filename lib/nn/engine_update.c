@@ -1,4 +1,5 @@
-/* From the sums of a lot to a step of the optimiser, with noise between them. */
+/* From the sums of a lot to the next parameters: reduce over ranks, noise, one step of
+ * the optimiser, share (nn/reduction.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +10,17 @@
 
 #include "base/banned.h"
 
-enum { BLOCK = 1024 }; /* of parameters: stays in a cache on the way */
+enum { BLOCK = DPF_REDUCTION_BLOCK }; /* of parameters: stays in a cache on the way */
 
 struct update {
     const struct dpf_optimiser *optimiser;
     const struct dpf_lot_noise *noise;
-    float scale;
+    struct dpf_slice slice;
+    bool reduced; /* plain sums of all workers are in the first one's already */
 };
 
 /* Which stream a block's noise comes from: the worker's own, or one that a seed names and
- * that is the same for any number of workers. */
+ * that is the same for any number of workers and ranks. */
 static struct dpf_random *noise_stream(struct dpf_worker *w,
                                        const struct dpf_lot_noise *n, size_t from,
                                        struct dpf_random *seeded)
@@ -30,14 +32,13 @@ static struct dpf_random *noise_stream(struct dpf_worker *w,
     return seeded;
 }
 
-/* The integers into `out`, and cleared; with noise, if there is to be some, on its own
- * grid. */
-static void add_integers(struct dpf_worker *w, const struct dpf_lot_noise *n, size_t from,
-                         size_t count, float *out)
+/* A block of integers into `out`, and cleared; with noise, if there is to be some, on its
+ * own grid. Host memory. */
+static void release_integers(struct dpf_worker *w, const struct dpf_lot_noise *n,
+                             size_t from, size_t count, int64_t *sums, float *out)
 {
     const struct dpf_engine *g = w->engine;
     double step = g->sum_step;
-    int64_t *sums = g->sums + from;
     struct dpf_random seeded;
     if (n) {
         step = n->mechanism->step;
@@ -52,101 +53,123 @@ static void add_integers(struct dpf_worker *w, const struct dpf_lot_noise *n, si
     }
 }
 
-/* 0 times what is not finite is not 0. A loop that becomes vector code. */
-static enum dpf_status check_finite(const float *x, size_t count, struct dpf_error *e)
+/* The gradient of a block into the first worker's floats: from the integers, by way of
+ * the host where noise is drawn. */
+static void gradient_from_integers(struct dpf_worker *w, const struct update *u,
+                                   size_t from, size_t count)
 {
-    float spoilt = 0;
-    for (size_t i = 0; i < count; i++)
-        spoilt += x[i] * 0;
-    return spoilt == 0
-               ? DPF_OK
-               : dpf_fail(e, DPF_SYSTEM,
-                          "a parameter is not a finite number: try a lower '--rate'");
-}
-
-/* parts[0] becomes the sum of all: of floats, or of clipped gradients. */
-static void add_parts(struct dpf_worker *w, const struct update *u, size_t from,
-                      size_t count, float *const *parts, int part_count)
-{
-    if (w->engine->sum_step != 0) {
-        add_integers(w, u->noise, from, count, parts[0]);
+    struct dpf_engine *g = w->engine;
+    const struct dpf_kernels *k = g->kernels;
+    float *gradient = g->workers[0].net.gradients + from, host[BLOCK];
+    int64_t sums[BLOCK];
+    if (k->host_memory) {
+        release_integers(w, u->noise, from, count, g->sums + from, gradient);
         return;
     }
-    for (int i = 1; i < part_count; i++)
-        for (size_t j = 0; j < count; j++)
-            parts[0][j] += parts[i][j];
+    k->get(w->context, sums, g->sums + from, count * sizeof *sums);
+    release_integers(w, u->noise, from, count, sums, host);
+    k->put(w->context, g->sums + from, sums, count * sizeof *sums);
+    k->put(w->context, gradient, host, count * sizeof *host);
 }
 
-/* One worker's share of the vector: add up all workers' sums, step, clear. */
+/* All workers' plain sums of a block into the first one's. */
+static void add_workers(struct dpf_worker *w, size_t from, size_t count)
+{
+    struct dpf_engine *g = w->engine;
+    for (int i = 1; i < g->threads; i++) {
+        float *own = g->workers[i].net.gradients + from;
+        g->kernels->add(w->context, (int64_t)count, own,
+                        g->workers[0].net.gradients + from);
+        g->kernels->clear(w->context, own, (int64_t)count);
+    }
+}
+
+/* A worker's share of a slice, in whole blocks. */
+static struct dpf_slice share_of(const struct dpf_worker *w, struct dpf_slice s)
+{
+    size_t threads = (size_t)w->engine->threads, count = s.to - s.from;
+    size_t share = (count / threads + BLOCK) / BLOCK * BLOCK;
+    size_t from = s.from + (size_t)w->number * share;
+    from = from < s.to ? from : s.to;
+    return (struct dpf_slice){from, from + share < s.to ? from + share : s.to};
+}
+
+static size_t block_of(struct dpf_slice s, size_t from)
+{
+    return s.to - from < BLOCK ? s.to - from : BLOCK;
+}
+
+static void add_workers_job(struct dpf_worker *w, void *context)
+{
+    const struct update *u = context;
+    struct dpf_slice own = share_of(w, u->slice);
+    for (size_t from = own.from; from < own.to; from += BLOCK)
+        add_workers(w, from, block_of(own, from));
+    dpf_worker_finish(w);
+}
+
+/* One worker's share: the gradient, a step, and the sums cleared. */
 static void update_job(struct dpf_worker *w, void *context)
 {
     const struct update *u = context;
     struct dpf_engine *g = w->engine;
-    size_t span = g->model->span, threads = (size_t)g->threads;
-    size_t share = (span / threads + BLOCK) / BLOCK * BLOCK;
-    size_t from = (size_t)w->number * share,
-           to = from + share < span ? from + share : span;
-    for (; from < to; from += BLOCK) {
-        size_t count = to - from < BLOCK ? to - from : BLOCK;
-        float *parts[1024]; /* --threads is at most that */
-        for (size_t i = 0; i < threads; i++)
-            parts[i] = g->workers[i].net.gradients + from;
-        add_parts(w, u, from, count, parts, g->threads);
-        for (size_t j = 0; j < count; j++)
-            parts[0][j] *= u->scale;
-        dpf_optimiser_update(u->optimiser, from, count, g->parameters + from, parts[0]);
-        for (size_t i = 0; i < (g->sum_step == 0 ? threads : 1); i++)
-            memset(parts[i], 0, count * sizeof *parts[i]);
-        if (w->error.status == DPF_OK)
-            w->error.status = check_finite(g->parameters + from, count, &w->error);
+    const struct dpf_kernels *k = g->kernels;
+    struct dpf_slice own = share_of(w, u->slice);
+    bool finite = true;
+    for (size_t from = own.from; from < own.to; from += BLOCK) {
+        size_t count = block_of(own, from);
+        float *gradient = g->workers[0].net.gradients + from;
+        if (g->sum_step != 0)
+            gradient_from_integers(w, u, from, count);
+        else if (!u->reduced)
+            add_workers(w, from, count);
+        dpf_optimiser_update(u->optimiser, w->context, from, count, g->parameters + from,
+                             gradient);
+        k->clear(w->context, gradient, (int64_t)count);
+        finite = k->all_finite(w->context, count, g->parameters + from) && finite;
     }
+    if (!finite)
+        dpf_fail(&w->error, DPF_SYSTEM,
+                 "a parameter is not a finite number: try a lower '--rate'");
+    dpf_worker_finish(w);
 }
 
-/* A device's parameters and sums go through the host. */
-static enum dpf_status update_through_host(struct dpf_engine *g, struct update *u,
-                                           struct dpf_error *e)
+/* The sums of all ranks; u->slice becomes this one's. */
+static enum dpf_status reduce(struct dpf_engine *g, struct update *u, struct dpf_error *e)
 {
-    size_t span = g->model->span, threads = (size_t)g->threads;
-    float *host = dpf_calloc((threads + 1) * span + 1, sizeof *host);
-    float *sums = host ? host + span : NULL;
-    if (!host)
-        return dpf_fail_memory(e);
-    dpf_engine_get(g, host);
-    for (size_t i = 0; i < threads; i++) {
-        g->kernels->get(sums + i * span, g->workers[i].net.gradients,
-                        span * sizeof *sums);
-        dpf_network_zero_gradients(&g->workers[i].net);
-    }
-    for (size_t from = 0; from < span; from += BLOCK) {
-        size_t count = span - from < BLOCK ? span - from : BLOCK;
-        float *parts[1024];
-        for (size_t i = 0; i < threads; i++)
-            parts[i] = sums + i * span + from;
-        add_parts(&g->workers[0], u, from, count, parts, g->threads);
-    }
-    for (size_t j = 0; j < span; j++)
-        sums[j] *= u->scale;
-    dpf_optimiser_update(u->optimiser, 0, span, host, sums);
-    dpf_engine_put(g, host);
-    enum dpf_status status = check_finite(host, span, e);
-    free(host);
-    return status == DPF_OK ? g->kernels->finish(e) : status;
+    const struct dpf_reduction *r = g->reduction;
+    struct dpf_context *c = g->workers[0].context;
+    size_t span = g->model->span;
+    if (!r)
+        return DPF_OK;
+    if (g->sum_step != 0)
+        return r->reduce_integers(r->state, g->kernels, c, g->sums, span, &u->slice, e);
+    enum dpf_status status = dpf_engine_run(g, add_workers_job, u, e);
+    u->reduced = true;
+    return status == DPF_OK
+               ? r->reduce_floats(r->state, g->kernels, c, g->workers[0].net.gradients,
+                                  span, &u->slice, e)
+               : status;
 }
 
 enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
                                   double divisor, const struct dpf_lot_noise *noise,
                                   struct dpf_error *e)
 {
-    struct update u = {o, noise, (float)(1 / divisor)};
+    struct update u = {o, noise, {0, g->model->span}, false};
     /* Noise goes on clipped sums: without any, a lot may have been empty. */
     if (noise && g->sum_step == 0)
         g->sum_step = noise->mechanism->step;
     if (noise && (!g->sums || !(noise->mechanism->step >= g->sum_step)))
         return dpf_fail(e, DPF_PRIVACY, "noise needs clipped gradients on a finer grid");
-    dpf_optimiser_begin(o);
-    enum dpf_status status = g->kernels->host_memory
-                                 ? dpf_engine_run(g, update_job, &u, e)
-                                 : update_through_host(g, &u, e);
+    dpf_optimiser_begin(o, divisor);
+    enum dpf_status status = reduce(g, &u, e);
+    if (status == DPF_OK)
+        status = dpf_engine_run(g, update_job, &u, e);
+    if (status == DPF_OK && g->reduction)
+        status =
+            g->reduction->share(g->reduction->state, g->kernels, g->workers[0].context,
+                                g->parameters, g->model->span, u.slice, e);
     g->sum_step = 0;
     return status;
 }

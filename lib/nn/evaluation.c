@@ -9,14 +9,12 @@
 #include "base/banned.h"
 
 enum dpf_status dpf_evaluation_init(struct dpf_evaluation *v, struct dpf_engine *engine,
-                                    enum dpf_loss loss, struct dpf_error *e)
+                                    const struct dpf_loss *loss, struct dpf_error *e)
 {
-    bool voxels = loss == DPF_LOSS_VOXEL || loss == DPF_LOSS_DICE;
+    bool voxels = loss->targets == DPF_TARGET_VOXEL_LABELS;
     const struct dpf_node *output = &engine->model->nodes[engine->model->output];
-    *v = (struct dpf_evaluation){.engine = engine,
-                                 .loss = loss,
-                                 .labelled =
-                                     loss != DPF_LOSS_SQUARED && loss != DPF_LOSS_TAYLOR};
+    *v = (struct dpf_evaluation){
+        .engine = engine, .loss = loss, .labelled = dpf_loss_wants_labels(loss)};
     uint64_t classes = voxels ? output->shape.dim[0] : dpf_shape_elements(&output->shape);
     return v->labelled ? dpf_score_init(&v->score, classes, voxels, e) : DPF_OK;
 }

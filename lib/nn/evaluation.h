@@ -8,7 +8,7 @@
 
 struct dpf_evaluation {
     struct dpf_engine *engine; /* borrowed */
-    enum dpf_loss loss;
+    const struct dpf_loss *loss;
     bool labelled; /* scores; else only the loss */
     struct dpf_score score;
     uint64_t examples;
@@ -20,7 +20,7 @@ struct dpf_evaluation {
 };
 
 enum dpf_status dpf_evaluation_init(struct dpf_evaluation *v, struct dpf_engine *engine,
-                                    enum dpf_loss loss, struct dpf_error *e);
+                                    const struct dpf_loss *loss, struct dpf_error *e);
 void dpf_evaluation_release(struct dpf_evaluation *v);
 /* Score all examples of a data set. */
 enum dpf_status dpf_evaluation_add(struct dpf_evaluation *v, const struct dpf_dataset *d,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "nn/ops/op.h"
 
 #include "base/banned.h"
 
@@ -17,7 +18,7 @@ enum dpf_status dpf_expect_bits(const struct dpf_model *m, const double rates[4]
                 layer = &m->nodes[i];
                 readers++;
             }
-    if (!m->nodes[0].bits || readers != 1 || layer->op != DPF_OP_DENSE || !layer->bias)
+    if (!m->nodes[0].bits || readers != 1 || layer->op != &dpf_op_dense || !layer->bias)
         return dpf_fail(e, DPF_USAGE,
                         "the network does not start with one dense layer with a bias "
                         "over packed bits");

@@ -4,47 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
+#include "nn/ops/op.h"
 #include "random/normal.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
-
-const char *const dpf_initialisers[] = {
-    "he-normal", "he-uniform", "xavier-normal", "xavier-uniform", "lecun-normal",
-    "torch",     "zero",       "oriented",      "he-centred",     "mirrored",
-    NULL};
-
-/* How many inputs an output adds up, and how many outputs an input reaches. */
-static void fans(const struct dpf_node *n, double *in, double *out)
-{
-    const struct dpf_shape *s = &n->parameters[0];
-    double window = 1;
-    for (int d = 2; d < s->rank; d++)
-        window *= (double)s->dim[d];
-    bool dense = n->op == DPF_OP_DENSE;
-    bool turned =
-        n->op == DPF_OP_CONV_TRANSPOSE || (dense && (int64_t)s->dim[1] == n->out);
-    *in = (double)s->dim[turned ? 0 : 1] * window;
-    *out = (double)s->dim[turned ? 1 : 0] * window;
-}
-
-/* Standard deviation, and whether the distribution is uniform. */
-static bool spread(const char *name, double in, double out, double *deviation)
-{
-    bool uniform = strstr(name, "uniform") != NULL;
-    if (strncmp(name, "he-", 3) == 0 || strcmp(name, "mirrored") == 0)
-        *deviation = sqrt(2 / in);
-    else if (strncmp(name, "xavier-", 7) == 0)
-        *deviation = sqrt(2 / (in + out));
-    else if (strcmp(name, "lecun-normal") == 0)
-        *deviation = sqrt(1 / in);
-    else if (strcmp(name, "torch") == 0) {
-        *deviation = sqrt(1 / (3 * in)); /* uniform in +-1/sqrt(in) */
-        uniform = true;
-    } else
-        *deviation = 0;
-    return uniform;
-}
 
 static void draw(struct dpf_seeded *r, bool uniform, double deviation, uint64_t count,
                  float *to)
@@ -102,8 +67,7 @@ static void centre(const struct dpf_shape *s, float *to)
     }
 }
 
-/* ---------------------------------------------------------------------------- mirrored
- */
+/* -------------------------------------------------------------------------- mirrored */
 
 /* Filters of which the second half are the first half's mirror images. */
 static void mirror(const struct dpf_shape *s, float *to)
@@ -156,61 +120,123 @@ static void make_mirrored(const struct dpf_model *m, const struct dpf_node *n,
     float *first = parameters + n->offset[0];
     const struct dpf_shape *s = &n->parameters[0];
     const struct dpf_node *from = &m->nodes[n->inputs[0]];
-    bool single = n->op == DPF_OP_CONV && n->kernel[1] == 1 && n->kernel[2] == 1;
+    bool single = n->op == &dpf_op_conv && n->kernel[1] == 1 && n->kernel[2] == 1;
     if (single && n->bias) {
         split_signs(s, first, parameters + n->offset[1]);
-    } else if (n->op == DPF_OP_CONV) {
+    } else if (n->op == &dpf_op_conv) {
         centre(s, first);
         mirror(s, first);
-    } else if (from->op == DPF_OP_FLATTEN &&
+    } else if (from->op == &dpf_op_flatten &&
                has_twins(&m->nodes[from->inputs[0]].shape)) {
         add_twins(n, &m->nodes[from->inputs[0]], first);
     }
 }
 
+/* ------------------------------------------------------------------------- the table */
+
+static double he(double in, double out)
+{
+    (void)out;
+    return sqrt(2 / in);
+}
+
+static double xavier(double in, double out)
+{
+    return sqrt(2 / (in + out));
+}
+
+static double lecun(double in, double out)
+{
+    (void)out;
+    return sqrt(1 / in);
+}
+
+/* Uniform in +-1/sqrt(in). */
+static double torch(double in, double out)
+{
+    (void)out;
+    return sqrt(1 / (3 * in));
+}
+
+static double zero(double in, double out)
+{
+    (void)in;
+    (void)out;
+    return 0;
+}
+
+static void orient_filters(const struct dpf_model *m, const struct dpf_node *n,
+                           float *parameters)
+{
+    (void)m;
+    if (n->op == &dpf_op_conv)
+        orient(&n->parameters[0], parameters + n->offset[0]);
+}
+
+static void centre_filters(const struct dpf_model *m, const struct dpf_node *n,
+                           float *parameters)
+{
+    (void)m;
+    if (n->op == &dpf_op_conv)
+        centre(&n->parameters[0], parameters + n->offset[0]);
+}
+
+const struct dpf_initialiser dpf_initialisers[] = {
+    {.name = "he-normal", .deviation = he},
+    {.name = "he-uniform", .deviation = he, .uniform = true},
+    {.name = "xavier-normal", .deviation = xavier},
+    {.name = "xavier-uniform", .deviation = xavier, .uniform = true},
+    {.name = "lecun-normal", .deviation = lecun},
+    {.name = "torch", .deviation = torch, .uniform = true, .as_torch = true},
+    {.name = "zero", .deviation = zero},
+    {.name = "oriented", .deviation = NULL, .arrange = orient_filters},
+    {.name = "he-centred", .deviation = he, .arrange = centre_filters},
+    {.name = "mirrored", .deviation = he, .arrange = make_mirrored},
+    {.name = NULL},
+};
+
+/* Weights, and biases if the initialiser draws them, from a stream of their own. */
+static void draw_node(const struct dpf_initialiser *how, const struct dpf_node *n,
+                      uint64_t seed, float *parameters)
+{
+    double in, out;
+    struct dpf_seeded r;
+    char purpose[sizeof n->name + 16];
+    n->op->parameters->fans(n, &in, &out);
+    /* PyTorch counts a transposed convolution's outputs as its inputs. */
+    if (n->op == &dpf_op_conv_transpose && how->as_torch)
+        in = out;
+    double deviation = how->deviation(in, out);
+    snprintf(purpose, sizeof purpose, "weights of %s", n->name);
+    dpf_seeded_init(&r, purpose, seed, 0);
+    draw(&r, how->uniform, deviation, dpf_shape_elements(&n->parameters[0]),
+         parameters + n->offset[0]);
+    if (how->as_torch && n->parameter_count > 1)
+        draw(&r, true, deviation, dpf_shape_elements(&n->parameters[1]),
+             parameters + n->offset[1]);
+}
+
 bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,
                     float *parameters)
 {
-    bool known = false;
-    for (const char *const *n = dpf_initialisers; *n; n++)
-        known = known || strcmp(*n, name) == 0;
-    if (!known)
+    const struct dpf_initialiser *how = DPF_FIND(dpf_initialisers, name);
+    if (!how)
         return false;
     memset(parameters, 0, m->span * sizeof *parameters);
     for (size_t i = 0; i < m->count; i++) {
         const struct dpf_node *n = &m->nodes[i];
-        double in, out, deviation;
-        struct dpf_seeded r;
-        char purpose[sizeof n->name + 16];
         if (!n->parameter_count)
             continue;
         float *first = parameters + n->offset[0];
-        uint64_t count = dpf_shape_elements(&n->parameters[0]);
-        if (n->op == DPF_OP_GROUP_NORM) {
-            for (uint64_t j = 0; j < count; j++)
-                first[j] = 1;
+        if (!n->op->parameters->fans) {
+            for (uint64_t j = 0; j < dpf_shape_elements(&n->parameters[0]); j++)
+                first[j] = n->op->parameters->start;
             continue;
         }
-        if (strcmp(name, "oriented") == 0) {
-            if (n->op == DPF_OP_CONV)
-                orient(&n->parameters[0], first);
-            continue;
-        }
-        fans(n, &in, &out);
-        /* PyTorch counts a transposed convolution's outputs as its inputs. */
-        if (n->op == DPF_OP_CONV_TRANSPOSE && strcmp(name, "torch") == 0)
-            in = out;
-        bool uniform = spread(name, in, out, &deviation);
-        snprintf(purpose, sizeof purpose, "weights of %s", n->name);
-        dpf_seeded_init(&r, purpose, seed, 0);
-        draw(&r, uniform, deviation, count, first);
-        if (n->op == DPF_OP_CONV && strcmp(name, "he-centred") == 0)
-            centre(&n->parameters[0], first);
-        if (strcmp(name, "mirrored") == 0)
-            make_mirrored(m, n, parameters);
-        if (n->parameter_count > 1 && strcmp(name, "torch") == 0)
-            draw(&r, true, deviation, dpf_shape_elements(&n->parameters[1]),
-                 parameters + n->offset[1]);
+        if (how->deviation)
+            draw_node(how, n, seed, parameters);
+        if (how->arrange)
+            how->arrange(m, n, parameters);
     }
     return true;
 }

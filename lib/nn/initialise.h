@@ -5,12 +5,20 @@
 
 #include "nn/model.h"
 
-/* Names, ended by NULL: he-normal, he-uniform, xavier-normal, xavier-uniform,
- * lecun-normal, torch (uniform in +-1/sqrt(inputs), biases too, as PyTorch's layers
- * start), zero, oriented (edges of several directions), he-centred (he-normal, each
- * filter less its mean). Biases are 0 (but for torch); group normalisation starts at
- * scale 1, shift 0. */
-extern const char *const dpf_initialisers[];
+/* One way. What an operation does not draw (group normalisation: scale 1, shift 0) is
+ * the same for all; biases are 0, unless told otherwise. */
+struct dpf_initialiser {
+    const char *name;
+    /* Standard deviation of the weights, by how many inputs an output adds up and how
+     * many outputs an input reaches; NULL: nothing is drawn. */
+    double (*deviation)(double in, double out);
+    bool uniform;  /* else normal */
+    bool as_torch; /* biases are drawn, and fans counted, as PyTorch's layers do */
+    /* Change what was drawn: filters without a mean, edges, mirror images. Or NULL. */
+    void (*arrange)(const struct dpf_model *m, const struct dpf_node *n,
+                    float *parameters);
+};
+extern const struct dpf_initialiser dpf_initialisers[]; /* ended by one without a name */
 /* Fill [model->span]. Each tensor has its own stream of the seed, so adding a layer does
  * not change the others. False for an unknown name. */
 bool dpf_initialise(const struct dpf_model *m, const char *name, uint64_t seed,

@@ -13,48 +13,29 @@
  * by several (skip connections) and may read two (concat). Shapes are of one record and
  * are worked out while parsing, so what does not fit is said with its line, the nodes and
  * their shapes. The text is what a model frame stores, and reading it again gives the
- * same graph. */
+ * same graph. The operations are rows of nn/ops/. */
 #ifndef DPF_NN_MODEL_H
 #define DPF_NN_MODEL_H
 
 #include "base/status.h"
 #include "tensor/tensor.h"
 
-enum dpf_op {
-    DPF_OP_INPUT,
-    DPF_OP_DENSE,
-    DPF_OP_CONV,
-    DPF_OP_CONV_TRANSPOSE,
-    DPF_OP_MAX_POOL,
-    DPF_OP_AVERAGE_POOL,
-    DPF_OP_RELU,
-    DPF_OP_SIGMOID,
-    DPF_OP_TANH,
-    DPF_OP_CAP, /* cut to [0,1]: with LRN before it, Eq. 22 of the AdLM paper */
-    DPF_OP_SOFTMAX,
-    DPF_OP_LRN,
-    DPF_OP_MIN_MAX, /* the dense form of LRN in the AdLM paper: a record onto [0,1] */
-    DPF_OP_GROUP_NORM,
-    DPF_OP_DROPOUT,
-    DPF_OP_FLATTEN,
-    DPF_OP_CONCAT, /* along the channels */
-    DPF_OP_UPSAMPLE,
-    DPF_OP_BALL, /* l + 1 numbers onto the unit ball of dimension l (Autoencoded PATE) */
-};
+struct dpf_op; /* nn/ops/op.h */
 
 enum { DPF_NODE_INPUTS = 2, DPF_NODE_PARAMETERS = 2, DPF_MODEL_MAX_NODES = 1024 };
 
 struct dpf_node {
     char name[48];
-    enum dpf_op op;
+    const struct dpf_op *op;
     int line;
     size_t inputs[DPF_NODE_INPUTS];
     int input_count;
     struct dpf_shape shape; /* of the result, one record */
     bool bits;              /* an input of packed bits */
 
+    /* attributes (nn/ops/attributes.h) */
     int64_t out, groups, window, factor;
-    int64_t kernel[3], stride[3], pad[3]; /* depth, height, width */
+    int64_t kernel[3], stride[3], pad[3]; /* depth, height, width; stride 0: not given */
     bool bias;
     double rate, epsilon, alpha, beta, base;
 
@@ -81,12 +62,6 @@ void dpf_model_release(struct dpf_model *m);
 const struct dpf_node *dpf_model_find(const struct dpf_model *m, const char *name);
 /* Numbers that training adjusts. */
 uint64_t dpf_model_parameter_count(const struct dpf_model *m);
-
-/* The name of an operation as it stands in a text. */
-const char *dpf_op_name(enum dpf_op op);
-/* Work out shape and parameters of a node from its inputs' shapes (inside the parser). */
-enum dpf_status dpf_node_infer(struct dpf_node *node, const struct dpf_node *nodes,
-                               const char *where, struct dpf_error *e);
 
 /* The text of a named architecture (abadi-mnist, adlm-mnist, ...), or NULL. */
 const char *dpf_architecture(const char *name);

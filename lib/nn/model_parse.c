@@ -5,63 +5,9 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "nn/model.h"
-#include "options/options.h"
+#include "nn/ops/op.h"
 
 #include "base/banned.h"
-
-/* The attributes of a node, as bits, so that an operation can say which it has. */
-enum attribute {
-    OUT = 1 << 0,
-    KERNEL = 1 << 1,
-    STRIDE = 1 << 2,
-    PAD = 1 << 3,
-    BIAS = 1 << 4,
-    GROUPS = 1 << 5,
-    WINDOW = 1 << 6,
-    FACTOR = 1 << 7,
-    RATE = 1 << 8,
-    EPSILON = 1 << 9,
-    ALPHA = 1 << 10,
-    BETA = 1 << 11,
-    BASE = 1 << 12,
-};
-
-static const struct {
-    const char *name;
-    enum dpf_op op;
-    int inputs;
-    unsigned needs, may; /* attributes */
-} ops[] = {
-    {"dense", DPF_OP_DENSE, 1, OUT, BIAS},
-    {"conv", DPF_OP_CONV, 1, OUT | KERNEL, STRIDE | PAD | BIAS},
-    {"conv-transpose", DPF_OP_CONV_TRANSPOSE, 1, OUT | KERNEL, STRIDE | PAD | BIAS},
-    {"max-pool", DPF_OP_MAX_POOL, 1, KERNEL, STRIDE | PAD},
-    {"average-pool", DPF_OP_AVERAGE_POOL, 1, KERNEL, STRIDE | PAD},
-    {"relu", DPF_OP_RELU, 1, 0, 0},
-    {"sigmoid", DPF_OP_SIGMOID, 1, 0, 0},
-    {"tanh", DPF_OP_TANH, 1, 0, 0},
-    {"cap", DPF_OP_CAP, 1, 0, 0},
-    {"softmax", DPF_OP_SOFTMAX, 1, 0, 0},
-    {"lrn", DPF_OP_LRN, 1, 0, WINDOW | BASE | ALPHA | BETA},
-    {"min-max", DPF_OP_MIN_MAX, 1, 0, 0},
-    {"group-norm", DPF_OP_GROUP_NORM, 1, GROUPS, EPSILON},
-    {"dropout", DPF_OP_DROPOUT, 1, RATE, 0},
-    {"flatten", DPF_OP_FLATTEN, 1, 0, 0},
-    {"concat", DPF_OP_CONCAT, 2, 0, 0},
-    {"upsample", DPF_OP_UPSAMPLE, 1, FACTOR, 0},
-    {"ball", DPF_OP_BALL, 1, 0, 0},
-    {NULL},
-};
-enum { OPS = sizeof ops / sizeof *ops - 1 };
-
-const char *dpf_op_name(enum dpf_op op)
-{
-    for (size_t i = 0; i < OPS; i++)
-        if (ops[i].op == op)
-            return ops[i].name;
-    return "input";
-}
 
 struct parser {
     struct dpf_model *m;
@@ -82,79 +28,6 @@ const struct dpf_node *dpf_model_find(const struct dpf_model *m, const char *nam
         if (strcmp(m->nodes[i].name, name) == 0)
             return &m->nodes[i];
     return NULL;
-}
-
-/* "3", "3x5" or "3x3x3" into the last dimensions; the others get `rest`. */
-static bool parse_sizes(const char *text, int64_t rest, int64_t least, int64_t out[3])
-{
-    char copy[64];
-    int64_t parts[3];
-    int count = 0;
-    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
-        return false;
-    char *at = copy;
-    for (char *word; (word = strsep(&at, "x"));)
-        if (count == 3 || !dpf_parse_int(word, &parts[count]) || parts[count] < least ||
-            parts[count++] > 1 << 20)
-            return false;
-    for (int d = 0; d < 3; d++)
-        out[d] = count == 1 ? parts[0] : d < 3 - count ? rest : parts[d - (3 - count)];
-    return count > 0;
-}
-
-static bool parse_whole(const char *text, int64_t *out)
-{
-    return dpf_parse_int(text, out) && *out >= 1 && *out <= 1 << 30;
-}
-
-static bool set_attribute(struct dpf_node *n, const char *key, const char *value,
-                          unsigned *given)
-{
-    static const struct {
-        const char *name;
-        enum attribute bit;
-    } names[] = {{"out", OUT},         {"kernel", KERNEL}, {"stride", STRIDE},
-                 {"pad", PAD},         {"bias", BIAS},     {"groups", GROUPS},
-                 {"window", WINDOW},   {"factor", FACTOR}, {"rate", RATE},
-                 {"epsilon", EPSILON}, {"alpha", ALPHA},   {"beta", BETA},
-                 {"base", BASE}};
-    unsigned bit = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i].name, key) == 0)
-            bit = names[i].bit;
-    if (!bit || *given & bit)
-        return false;
-    *given |= bit;
-    int64_t flag = 0;
-    switch (bit) {
-    case OUT:
-        return parse_whole(value, &n->out);
-    case KERNEL:
-        return parse_sizes(value, 1, 1, n->kernel);
-    case STRIDE:
-        return parse_sizes(value, 1, 1, n->stride);
-    case PAD:
-        return parse_sizes(value, 0, 0, n->pad);
-    case BIAS:
-        n->bias = false;
-        return dpf_parse_int(value, &flag) && flag == 0;
-    case GROUPS:
-        return parse_whole(value, &n->groups);
-    case WINDOW:
-        return parse_whole(value, &n->window) && n->window <= 4096;
-    case FACTOR:
-        return parse_whole(value, &n->factor);
-    case RATE:
-        return dpf_parse_real(value, &n->rate) && n->rate >= 0 && n->rate < 1;
-    case EPSILON:
-        return dpf_parse_real(value, &n->epsilon) && n->epsilon > 0;
-    case ALPHA:
-        return dpf_parse_real(value, &n->alpha) && n->alpha > 0;
-    case BETA:
-        return dpf_parse_real(value, &n->beta) && n->beta > 0;
-    default:
-        return dpf_parse_real(value, &n->base) && n->base > 0;
-    }
 }
 
 static struct dpf_node *add_node(struct parser *p, const char *name)
@@ -178,15 +51,8 @@ static struct dpf_node *add_node(struct parser *p, const char *name)
         return NULL;
     }
     struct dpf_node *n = &m->nodes[m->count++];
-    *n = (struct dpf_node){.line = p->line,
-                           .stride = {1, 1, 1},
-                           .kernel = {1, 1, 1},
-                           .bias = true,
-                           .window = 5,
-                           .base = 1,
-                           .alpha = 1e-4,
-                           .beta = 0.75,
-                           .epsilon = 1e-5};
+    *n = (struct dpf_node){.line = p->line};
+    dpf_attributes_default(n);
     snprintf(n->name, sizeof n->name, "%s", name);
     return n;
 }
@@ -201,7 +67,7 @@ static enum dpf_status take_input(struct parser *p, char **words, size_t count)
     struct dpf_node *n = add_node(p, words[1]);
     if (!n)
         return p->e ? p->e->status : DPF_USAGE;
-    n->op = DPF_OP_INPUT;
+    n->op = &dpf_op_input;
     n->bits = count == 4;
     char *at = words[2];
     for (char *word; (word = strsep(&at, "x"));) {
@@ -231,7 +97,7 @@ static enum dpf_status take_operands(struct parser *p, struct dpf_node *n, char 
         char *equals = strchr(words[i], '=');
         if (equals) {
             *equals = '\0';
-            if (!set_attribute(n, words[i], equals + 1, given)) {
+            if (!dpf_attribute_set(n, words[i], equals + 1, given)) {
                 *equals = '=';
                 return wrong(p, "unknown, doubled or impossible attribute", words[i]);
             }
@@ -248,6 +114,44 @@ static enum dpf_status take_operands(struct parser *p, struct dpf_node *n, char 
     return DPF_OK;
 }
 
+static enum dpf_status unknown_operation(struct parser *p, const char *name)
+{
+    const char *near = dpf_op_nearest(name);
+    if (strcmp(name, "batch-norm") == 0)
+        return wrong(p,
+                     "it mixes the examples of a batch, so that none has a gradient of "
+                     "its own to clip; use 'group-norm' instead of",
+                     name);
+    return near ? dpf_fail(p->e, DPF_USAGE,
+                           "%s:%d: unknown operation '%s' (did you mean '%s'?)", p->name,
+                           p->line, name, near)
+                : wrong(p, "unknown operation", name);
+}
+
+/* Shape and parameters of a node, from its inputs'. */
+static enum dpf_status infer_shape(struct parser *p, struct dpf_node *n)
+{
+    const struct dpf_node *from[DPF_NODE_INPUTS] = {0};
+    char where[160];
+    size_t bytes;
+    snprintf(where, sizeof where, "%s:%d", p->name, p->line);
+    for (int i = 0; i < n->input_count; i++) {
+        from[i] = &p->m->nodes[n->inputs[i]];
+        if (from[i]->bits && !n->op->reads_bits)
+            return dpf_shape_misfit(n, from[i], where, "packed bits are for 'dense' only",
+                                    p->e);
+    }
+    enum dpf_status status = n->op->shape(n, from, where, p->e);
+    if (status != DPF_OK)
+        return status;
+    bool fits = dpf_shape_bytes(DPF_F32, &n->shape, &bytes);
+    for (int i = 0; i < n->parameter_count; i++)
+        fits = fits && dpf_shape_bytes(DPF_F32, &n->parameters[i], &bytes);
+    return fits ? DPF_OK
+                : dpf_fail(p->e, DPF_USAGE, "%s: '%s' would be larger than 2^32-1 bytes",
+                           where, n->name);
+}
+
 /* NAME = OP NODE... [key=value...] */
 static enum dpf_status take_node(struct parser *p, char **words, size_t count)
 {
@@ -256,41 +160,26 @@ static enum dpf_status take_node(struct parser *p, char **words, size_t count)
                      words[0]);
     if (!p->m->count)
         return wrong(p, "the input has to come before", words[0]);
-    size_t o = 0;
-    while (o < OPS && strcmp(ops[o].name, words[2]) != 0)
-        o++;
-    if (strcmp(words[2], "batch-norm") == 0)
-        return wrong(p,
-                     "it mixes the examples of a batch, so that none has a gradient of "
-                     "its own to clip; use 'group-norm' instead of",
-                     words[2]);
-    if (o == OPS) {
-        const char *near = DPF_NEAREST(ops, words[2]);
-        return near ? dpf_fail(p->e, DPF_USAGE,
-                               "%s:%d: unknown operation '%s' (did you mean '%s'?)",
-                               p->name, p->line, words[2], near)
-                    : wrong(p, "unknown operation", words[2]);
-    }
+    const struct dpf_op *op = dpf_op_find(words[2]);
+    if (!op)
+        return unknown_operation(p, words[2]);
     struct dpf_node *n = add_node(p, words[0]);
     if (!n)
         return DPF_USAGE;
-    n->op = ops[o].op;
+    n->op = op;
     unsigned given = 0;
     enum dpf_status status =
-        take_operands(p, n, words + 3, count - 3, ops[o].inputs, &given);
+        take_operands(p, n, words + 3, count - 3, op->inputs, &given);
     if (status != DPF_OK)
         return status;
-    if (n->input_count < ops[o].inputs)
+    if (n->input_count < op->inputs)
         return wrong(p, "an input is missing:", n->name);
-    if ((given & ops[o].needs) != ops[o].needs ||
-        (given & ~(ops[o].needs | ops[o].may)) != 0)
+    if ((given & op->needs) != op->needs || (given & ~(op->needs | op->may)) != 0)
         return wrong(p, "an attribute is missing, or does not belong to this operation:",
                      words[2]);
-    if (!(given & STRIDE) && (n->op == DPF_OP_MAX_POOL || n->op == DPF_OP_AVERAGE_POOL))
-        memcpy(n->stride, n->kernel, sizeof n->stride); /* windows side by side */
-    char where[160];
-    snprintf(where, sizeof where, "%s:%d", p->name, p->line);
-    return dpf_node_infer(n, p->m->nodes, where, p->e);
+    status = op->shape ? infer_shape(p, n) : DPF_OK;
+    /* an operation that is not complete is not for use */
+    return status == DPF_OK ? dpf_op_check(op, n->parameter_count > 0, p->e) : status;
 }
 
 static enum dpf_status take_line(struct parser *p, char *line)

@@ -6,12 +6,13 @@
  * the norms of its part of every example's gradient, and what was measured is added:
  *
  * - dense layers: the gradient is an outer product of two rows of floats, so its norm is
- * a product of norms, and the sum is a product of the rows, one of them scaled;
- * - convolutions whose gradients of a microbatch fit in a cache keep them, and the sum is
- *   a weighted sum of what is there;
- * - others compute them, one example at a time, for the norm and once more for the sum:
- *   the same call on the same numbers, so the same bits;
+ *   a product of norms, and the sum is a product of the rows, one of them scaled;
+ * - convolutions keep the gradients of a microbatch or compute them again for the sum, by
+ *   the same call on the same numbers, so the same bits: the backend knows what is
+ * faster;
  * - biases, scales and shifts are written down for each example.
+ *
+ * Which of these an operation does stands in its file, nn/ops/.
  *
  * Claim. With a clip rule, dpf_network_backward() adds to net->gradients, for each
  * example, a term t that is a function of its numbers in this network alone, in the sense
@@ -37,49 +38,43 @@ enum dpf_clip_rule {
     DPF_CLIP_AUTOMATIC, /* scaled to almost clip_l2, short ones too (Bu et al. 2022) */
 };
 
-extern const char *const dpf_clip_words[]; /* from DPF_CLIP_FLAT on, ended by NULL */
-
-/* How a layer gets the norms of its examples' gradients. */
-enum dpf_norm_way {
-    DPF_WAY_NONE, /* nothing to clip */
-    DPF_WAY_OUTER,
-    DPF_WAY_KEPT,
-    DPF_WAY_AGAIN,
-    DPF_WAY_SMALL, /* only what is written down for each example */
+/* The rules that can be chosen, with their names; ended by a row without one. */
+struct dpf_clip_choice {
+    const char *name;
+    enum dpf_clip_rule rule;
 };
+extern const struct dpf_clip_choice dpf_clip_choices[];
 
 struct dpf_layer {
     float *value, *gradient; /* [capacity, shape]; gradient only where one is needed, and
                               * the place of relevance for nn/relevance.h */
     bool value_is_shared;    /* in place of the only input's value and gradient */
-    bool fused;              /* a ReLU that the convolution before it has done */
-    int32_t *chosen;         /* max-pool */
-    float *slots;            /* KEPT: examples' gradients of the weights */
-    float *sums;             /* examples' gradients of a bias, or of scale and shift */
-    int64_t slot;            /* numbers in one of the slots */
-    enum dpf_norm_way way;
-    bool trains; /* it or a node before it has parameters */
-    bool filled; /* gradient holds something of this backward */
+    bool absorbed;           /* the node before it has done it (dpf_op.absorbs) */
+    void *places;            /* what forward leaves for backward (dpf_op.place_bytes) */
+    float *kept, *sums;      /* between norms and sums (dpf_example_room) */
+    bool trains;             /* it or a node before it has parameters */
+    bool filled;             /* gradient holds something of this backward */
 };
 
 struct dpf_network {
     const struct dpf_model *model;
     const struct dpf_kernels *kernels;
-    int64_t capacity; /* examples in a microbatch */
+    struct dpf_context *context; /* borrowed */
+    int64_t capacity;            /* examples in a microbatch */
     struct dpf_layer *layers;
     const float *parameters; /* [model->span], borrowed, on the backend */
     float *gradients;        /* [model->span], sums over examples, on the backend */
     float *scratch;          /* as large as the largest value */
     double *squares;         /* per example, on the backend */
     float *factors;          /* per example, on the backend */
-    double *host_squares;    /* the same, here */
-    float *host_factors;
-    const uint64_t *keys; /* of the examples in hand, for dropout; borrowed */
+    double *zeros;           /* per example, here: what squares start from */
+    const uint64_t *keys;    /* of the examples in hand, for dropout; borrowed */
 };
 
 struct dpf_network_setup {
     const struct dpf_model *model;     /* borrowed */
     const struct dpf_kernels *kernels; /* borrowed */
+    struct dpf_context *context;       /* borrowed: where it computes */
     const float *parameters;           /* borrowed: [model->span], on the backend */
     int64_t capacity;                  /* examples in a microbatch */
     bool training;                     /* memory for gradients too */
@@ -105,10 +100,13 @@ void dpf_network_read(struct dpf_network *net, size_t node, int64_t n, float *ho
 /* The same of its relevance. */
 void dpf_network_read_relevance(struct dpf_network *net, size_t node, int64_t n,
                                 float *host);
-/* Add the gradients of n examples to net->gradients, each clipped by `rule`.
- * d_output: the loss's gradient, host memory, channels last. After the forward of the
- * same examples. Returns how many examples were clipped (of all their layers, for
- * DPF_CLIP_LAYER). */
+/* Where the gradient of the output's values belongs, on the backend, channels last; NULL
+ * if nothing of it would be used: no parameters, or not set up for training. */
+float *dpf_network_output_gradient(struct dpf_network *net);
+/* Add the gradients of n examples to net->gradients, each clipped by `rule`. d_output:
+ * the loss's gradient, host memory, channels last; NULL: it stands where it belongs.
+ * After the forward of the same examples. Returns how many examples were clipped (of all
+ * their layers, for DPF_CLIP_LAYER). */
 int64_t dpf_network_backward(struct dpf_network *net, int64_t n, const float *d_output,
                              enum dpf_clip_rule rule, double clip_l2);
 /* Its first half: the gradients of all values, up to the first node with parameters. */

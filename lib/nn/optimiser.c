@@ -4,139 +4,123 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 
 #include "base/banned.h"
 
-const char *const dpf_optimiser_words[] = {"sgd", "momentum", "adam", "adadelta", NULL};
-const char *const dpf_schedule_words[] = {"constant", "linear", "cosine", NULL};
+static double linear_left(double done)
+{
+    return 1 - done;
+}
 
-struct dpf_optimiser dpf_optimiser_defaults(enum dpf_optimiser_kind kind, double rate)
+static double cosine_left(double done)
+{
+    return (1 + cos(3.141592653589793 * done)) / 2;
+}
+
+const struct dpf_schedule dpf_schedules[] = {
+    {"constant", NULL},
+    {"linear", linear_left},
+    {"cosine", cosine_left},
+    {NULL, NULL},
+};
+
+const struct dpf_schedule *dpf_schedule_find(const char *name)
+{
+    return DPF_FIND(dpf_schedules, name);
+}
+
+struct dpf_optimiser dpf_optimiser_defaults(const struct dpf_step_kind *kind, double rate)
 {
     return (struct dpf_optimiser){.kind = kind,
                                   .rate = rate,
                                   .momentum = 0.9,
-                                  .decay1 = kind == DPF_ADADELTA ? 0.95 : 0.9,
-                                  .decay2 = 0.999,
-                                  .epsilon = kind == DPF_ADADELTA ? 1e-6 : 1e-8};
+                                  .decay1 = kind->decay1,
+                                  .decay2 = kind->decay2,
+                                  .epsilon = kind->epsilon};
 }
 
-enum dpf_status dpf_optimiser_init(struct dpf_optimiser *o, size_t count,
+enum dpf_status dpf_optimiser_init(struct dpf_optimiser *o,
+                                   const struct dpf_kernels *kernels,
+                                   struct dpf_context *context, size_t count,
                                    struct dpf_error *e)
 {
+    size_t bytes = (count + 1) * sizeof *o->first;
     o->step = 0;
     o->count = count;
-    o->first = dpf_calloc(count, sizeof *o->first);
-    o->second = dpf_calloc(count, sizeof *o->second);
-    if (o->first && o->second)
-        return DPF_OK;
-    dpf_optimiser_release(o);
-    return dpf_fail_memory(e);
+    o->kernels = kernels;
+    o->context = context;
+    o->first = kernels->alloc(context, bytes);
+    o->second = kernels->alloc(context, bytes);
+    if (!o->first || !o->second) {
+        dpf_optimiser_release(o);
+        return dpf_fail_memory(e);
+    }
+    kernels->clear(context, o->first, (int64_t)count);
+    kernels->clear(context, o->second, (int64_t)count);
+    return DPF_OK;
 }
 
 void dpf_optimiser_release(struct dpf_optimiser *o)
 {
-    free(o->first);
-    free(o->second);
+    if (!o->kernels)
+        return;
+    o->kernels->release(o->context, o->first);
+    o->kernels->release(o->context, o->second);
     o->first = o->second = NULL;
+    o->kernels = NULL;
+}
+
+void dpf_optimiser_get(const struct dpf_optimiser *o, float *first, float *second)
+{
+    o->kernels->get(o->context, first, o->first, o->count * sizeof *first);
+    o->kernels->get(o->context, second, o->second, o->count * sizeof *second);
+}
+
+void dpf_optimiser_put(struct dpf_optimiser *o, const float *first, const float *second)
+{
+    o->kernels->put(o->context, o->first, first, o->count * sizeof *first);
+    o->kernels->put(o->context, o->second, second, o->count * sizeof *second);
+}
+
+/* The rate after so many steps. */
+static double rate_after(const struct dpf_optimiser *o, uint64_t steps)
+{
+    if (!o->schedule || !o->schedule->left || o->schedule_steps == 0)
+        return o->rate;
+    double done = fmin((double)steps / (double)o->schedule_steps, 1);
+    return o->final_rate + (o->rate - o->final_rate) * o->schedule->left(done);
 }
 
 double dpf_optimiser_rate(const struct dpf_optimiser *o)
 {
-    if (o->schedule == DPF_RATE_CONSTANT || o->schedule_steps == 0)
-        return o->rate;
-    double done = fmin((double)o->step / (double)o->schedule_steps, 1);
-    double left = o->schedule == DPF_RATE_LINEAR
-                      ? 1 - done
-                      : (1 + cos(3.141592653589793 * done)) / 2;
-    return o->final_rate + (o->rate - o->final_rate) * left;
+    return rate_after(o, o->step);
 }
 
-void dpf_optimiser_begin(struct dpf_optimiser *o)
+void dpf_optimiser_begin(struct dpf_optimiser *o, double divisor)
 {
-    o->step++;
-}
-
-/* What one step needs, worked out once for all parameters. */
-struct constants {
-    float rate, momentum, keep1, new1, keep2, new2, scale2, epsilon;
-};
-
-static struct constants constants_of(const struct dpf_optimiser *o)
-{
-    /* The schedule counts steps from 0, `step` counts from 1. */
-    struct dpf_optimiser before = *o;
-    before.step--;
-    double rate = dpf_optimiser_rate(&before), t = (double)o->step;
-    struct constants c = {.rate = (float)rate,
-                          .momentum = (float)o->momentum,
-                          .keep1 = (float)o->decay1,
-                          .new1 = (float)(1 - o->decay1),
-                          .keep2 = (float)o->decay2,
-                          .new2 = (float)(1 - o->decay2),
-                          .scale2 = 1,
-                          .epsilon = (float)o->epsilon};
-    if (o->kind == DPF_ADAM) {
-        c.rate = (float)(rate / (1 - pow(o->decay1, t)));
-        c.scale2 = (float)(1 / (1 - pow(o->decay2, t)));
-    }
-    return c;
-}
-
-/* Kingma and Ba 2015, Algorithm 1. */
-static void adam(const struct constants *c, size_t count, float *restrict w,
-                 const float *restrict g, float *restrict m, float *restrict v)
-{
-    for (size_t i = 0; i < count; i++) {
-        m[i] = c->keep1 * m[i] + c->new1 * g[i];
-        v[i] = c->keep2 * v[i] + c->new2 * g[i] * g[i];
-        w[i] -= c->rate * m[i] / (sqrtf(v[i] * c->scale2) + c->epsilon);
+    double rate = rate_after(o, o->step), t = (double)++o->step;
+    o->now = (struct dpf_step){.kind = o->kind,
+                               .scale = (float)(1 / divisor),
+                               .rate = (float)rate,
+                               .momentum = (float)o->momentum,
+                               .keep1 = (float)o->decay1,
+                               .new1 = (float)(1 - o->decay1),
+                               .keep2 = (float)o->decay2,
+                               .new2 = (float)(1 - o->decay2),
+                               .scale2 = 1,
+                               .epsilon = (float)o->epsilon,
+                               .l1 = (float)o->l1,
+                               .l2 = (float)o->l2};
+    if (o->kind->corrects_bias) {
+        o->now.rate = (float)(rate / (1 - pow(o->decay1, t)));
+        o->now.scale2 = (float)(1 / (1 - pow(o->decay2, t)));
     }
 }
 
-/* Zeiler 2012: m averages squared changes, v squared gradients. */
-static void adadelta(const struct constants *c, size_t count, float *restrict w,
-                     const float *restrict g, float *restrict m, float *restrict v)
+void dpf_optimiser_update(const struct dpf_optimiser *o, struct dpf_context *context,
+                          size_t offset, size_t count, float *parameters, float *gradient)
 {
-    for (size_t i = 0; i < count; i++) {
-        v[i] = c->keep1 * v[i] + c->new1 * g[i] * g[i];
-        float delta = sqrtf(m[i] + c->epsilon) / sqrtf(v[i] + c->epsilon) * g[i];
-        m[i] = c->keep1 * m[i] + c->new1 * delta * delta;
-        w[i] -= c->rate * delta;
-    }
-}
-
-static void momentum(const struct constants *c, size_t count, float *restrict w,
-                     const float *restrict g, float *restrict m)
-{
-    for (size_t i = 0; i < count; i++) {
-        m[i] = c->momentum * m[i] + g[i];
-        w[i] -= c->rate * m[i];
-    }
-}
-
-void dpf_optimiser_update(const struct dpf_optimiser *o, size_t offset, size_t count,
-                          float *parameters, float *gradient)
-{
-    struct constants c = constants_of(o);
-    float l1 = (float)o->l1, l2 = (float)o->l2;
-    float *m = o->first + offset, *v = o->second + offset;
-    for (size_t i = 0; l2 > 0 && i < count; i++)
-        gradient[i] += l2 * parameters[i];
-    for (size_t i = 0; l1 > 0 && i < count; i++)
-        gradient[i] += parameters[i] > 0 ? l1 : parameters[i] < 0 ? -l1 : 0;
-    switch (o->kind) {
-    case DPF_SGD:
-        for (size_t i = 0; i < count; i++)
-            parameters[i] -= c.rate * gradient[i];
-        break;
-    case DPF_MOMENTUM:
-        momentum(&c, count, parameters, gradient, m);
-        break;
-    case DPF_ADAM:
-        adam(&c, count, parameters, gradient, m, v);
-        break;
-    case DPF_ADADELTA:
-        adadelta(&c, count, parameters, gradient, m, v);
-        break;
-    }
+    o->kernels->optimise(context, &o->now, count, parameters, gradient, o->first + offset,
+                         o->second + offset);
 }

@@ -1,5 +1,6 @@
-/* From gradients to the next parameters, in host memory. Gradients are means over a lot,
- * noise included; what happens here is post-processing and costs no privacy. */
+/* From gradients to the next parameters. Gradients are means over a lot, noise included;
+ * what happens here is post-processing and costs no privacy. The arithmetic of a step is
+ * kernels/step.h's, its moments are memory of the backend. */
 #ifndef DPF_NN_OPTIMISER_H
 #define DPF_NN_OPTIMISER_H
 
@@ -7,41 +8,55 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "kernels/kernels.h"
 
-enum dpf_optimiser_kind { DPF_SGD, DPF_MOMENTUM, DPF_ADAM, DPF_ADADELTA };
-enum dpf_schedule { DPF_RATE_CONSTANT, DPF_RATE_LINEAR, DPF_RATE_COSINE };
-
-extern const char *const dpf_optimiser_words[]; /* their names, ended by NULL */
-extern const char *const dpf_schedule_words[];
+/* How the rate goes from its first to its final value. */
+struct dpf_schedule {
+    const char *name;
+    double (*left)(double done); /* shares of the way, 0 to 1; NULL: it stays */
+};
+extern const struct dpf_schedule dpf_schedules[]; /* ended by a row without a name */
+const struct dpf_schedule *dpf_schedule_find(const char *name);
 
 struct dpf_optimiser {
-    enum dpf_optimiser_kind kind;
+    const struct dpf_step_kind *kind;
     double rate;
-    double momentum;       /* MOMENTUM: 0.9 */
-    double decay1, decay2; /* ADAM: 0.9, 0.999; ADADELTA: decay1 is rho, 0.95 */
-    double epsilon;        /* ADAM: 1e-8; ADADELTA: 1e-6 */
-    double l1, l2;         /* penalties, added to the gradient */
-    enum dpf_schedule schedule;
-    double final_rate;       /* LINEAR, COSINE: where the rate ends */
-    uint64_t schedule_steps; /* and after how many steps; it stays there */
+    double momentum;       /* of `momentum`: 0.9 */
+    double decay1, decay2; /* of adam: 0.9, 0.999; decay1 of adadelta is rho, 0.95 */
+    double epsilon;
+    double l1, l2;                       /* penalties, added to the gradient */
+    const struct dpf_schedule *schedule; /* NULL: the rate stays */
+    double final_rate;                   /* where the schedule ends */
+    uint64_t schedule_steps;             /* and after how many steps; it stays there */
     /* state */
     uint64_t step;
     size_t count;
-    float *first, *second; /* moments, one of each a parameter */
+    const struct dpf_kernels *kernels; /* borrowed, as is the context */
+    struct dpf_context *context;
+    float *first, *second; /* moments, one of each a parameter, on the backend */
+    struct dpf_step now;   /* what the step in hand needs */
 };
 
 /* The customary values for a kind; set what you want to change, then init. */
-struct dpf_optimiser dpf_optimiser_defaults(enum dpf_optimiser_kind kind, double rate);
-/* Allocate the state for `count` parameters. */
-enum dpf_status dpf_optimiser_init(struct dpf_optimiser *o, size_t count,
+struct dpf_optimiser dpf_optimiser_defaults(const struct dpf_step_kind *kind,
+                                            double rate);
+/* Allocate the state for `count` parameters, on a backend. */
+enum dpf_status dpf_optimiser_init(struct dpf_optimiser *o,
+                                   const struct dpf_kernels *kernels,
+                                   struct dpf_context *context, size_t count,
                                    struct dpf_error *e);
 void dpf_optimiser_release(struct dpf_optimiser *o);
+/* The moments to and from host memory, [count] each. */
+void dpf_optimiser_get(const struct dpf_optimiser *o, float *first, float *second);
+void dpf_optimiser_put(struct dpf_optimiser *o, const float *first, const float *second);
 /* The rate of the step that comes next. */
 double dpf_optimiser_rate(const struct dpf_optimiser *o);
-/* Start a step; then hand over the parameters in pieces, each at its offset and each
- * once, from any thread. Penalties are added to `gradient`. */
-void dpf_optimiser_begin(struct dpf_optimiser *o);
-void dpf_optimiser_update(const struct dpf_optimiser *o, size_t offset, size_t count,
-                          float *parameters, float *gradient);
+/* Start a step whose gradients are to be divided by `divisor`; then hand over the
+ * parameters in pieces, each at its offset and each once, from any thread, with a context
+ * of that thread's. The gradient may be overwritten. */
+void dpf_optimiser_begin(struct dpf_optimiser *o, double divisor);
+void dpf_optimiser_update(const struct dpf_optimiser *o, struct dpf_context *context,
+                          size_t offset, size_t count, float *parameters,
+                          float *gradient);
 
 #endif

@@ -18,12 +18,20 @@
 
 #include "nn/engine.h"
 
-enum dpf_relevance_rule {
-    DPF_RELEVANCE_EPSILON,
-    DPF_RELEVANCE_ALPHA_BETA,
-    DPF_RELEVANCE_Z_PLUS,
+struct dpf_node_run;
+struct dpf_relevance;
+
+/* A rule for weighted sums. */
+struct dpf_relevance_rule {
+    const char *name;
+    bool both_sides; /* tells what speaks for a result from what speaks against it */
+    bool has_alpha;
+    /* From the relevance of a node's results to that of the `values` it reads. */
+    void (*share)(struct dpf_relevance *rel, const struct dpf_node_run *r,
+                  const float *values, float *x);
 };
-extern const char *const dpf_relevance_rules[]; /* their names, ended by NULL */
+extern const struct dpf_relevance_rule dpf_relevance_rules[]; /* ended by one without a
+                                                               * name */
 
 /* Which outputs' scores are to be explained. */
 enum dpf_relevance_from {
@@ -31,10 +39,14 @@ enum dpf_relevance_from {
     DPF_FROM_TOP,  /* the highest: what the network answers */
     DPF_FROM_ALL,
 };
-extern const char *const dpf_relevance_origins[];
+struct dpf_relevance_origin {
+    const char *name;
+    enum dpf_relevance_from from;
+};
+extern const struct dpf_relevance_origin dpf_relevance_origins[];
 
 struct dpf_relevance_plan {
-    enum dpf_relevance_rule rule;
+    const struct dpf_relevance_rule *rule;
     enum dpf_relevance_from from;
     double mu, alpha;
     bool spread_bias;
@@ -53,6 +65,7 @@ struct dpf_relevance {
     unsigned char *bits; /* packed inputs, on the host */
     float *host;         /* as numbers, there */
     float *numbers;      /* and on the backend */
+    float *output;       /* a microbatch's outputs and their relevance, on the host */
 };
 
 enum dpf_status dpf_relevance_init(struct dpf_relevance *r, struct dpf_network *net,
@@ -62,6 +75,16 @@ void dpf_relevance_release(struct dpf_relevance *r);
 /* From the output's relevance (host memory, channels last) to that of plan.node, read
  * with dpf_network_read_relevance(). After the forward of the same n examples. */
 void dpf_relevance_propagate(struct dpf_relevance *r, int64_t n, const float *output);
+
+/* For operations that spread a bias over places (nn/ops/): s times the bias at each place
+ * of the result, into places[0]; divided by how many values each is made of, which stands
+ * in places[1]; and from places[1] in equal parts to all channels of the input, x grows.
+ */
+void dpf_relevance_bias_shares(struct dpf_relevance *rel, const struct dpf_node_run *r,
+                               const float *s, const float *bias);
+void dpf_relevance_divide(struct dpf_relevance *rel, const struct dpf_node_run *r);
+void dpf_relevance_to_channels(struct dpf_relevance *rel, const struct dpf_node_run *r,
+                               float *x);
 
 /* The same on all threads of an engine. */
 struct dpf_engine_relevance {

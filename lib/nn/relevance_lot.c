@@ -8,33 +8,40 @@
 
 #include "base/banned.h"
 
+const struct dpf_relevance_origin dpf_relevance_origins[] = {
+    {"true", DPF_FROM_TRUE},
+    {"top", DPF_FROM_TOP},
+    {"all", DPF_FROM_ALL},
+    {NULL, DPF_FROM_TRUE},
+};
+
 struct job {
     const struct dpf_lot *lot;
     struct dpf_relevance *workers;
     float *out;
 };
 
-/* What is to be explained, at each position: the scores of some classes. Into w->d. */
-static void choose_outputs(struct dpf_worker *w, const struct job *job, int64_t first,
-                           int64_t n)
+/* What is to be explained, at each position: the scores of some classes. Into r->output.
+ */
+static void choose_outputs(struct dpf_worker *w, struct dpf_relevance *r,
+                           const struct dpf_lot *lot, int64_t first, int64_t n)
 {
-    enum dpf_relevance_from from = job->workers[w->number].plan.from;
     const struct dpf_model *m = w->net.model;
     const struct dpf_shape *s = &m->nodes[m->output].shape;
     int64_t all = dpf_nn_elements(s), classes = (int64_t)s->dim[0];
-    int64_t places = all / classes;
-    for (int64_t e = 0; e < n; e++) {
-        const float *z = w->output + e * all;
-        float *d = w->d + e * all;
+    w->engine->kernels->get(w->context, r->output, dpf_network_output(&w->net),
+                            (size_t)(n * all) * sizeof *r->output);
+    for (int64_t e = 0; e < n && r->plan.from != DPF_FROM_ALL; e++) {
+        float *z = r->output + e * all;
         struct dpf_loss_target t = {0};
-        if (from == DPF_FROM_TRUE)
-            t = dpf_dataset_target(job->lot->data, job->lot->rows[first + e]);
-        for (int64_t v = 0; v < places; v++, z += classes, d += classes) {
+        if (r->plan.from == DPF_FROM_TRUE)
+            t = dpf_dataset_target(lot->data, lot->rows[first + e]);
+        for (int64_t v = 0; v < all / classes; v++, z += classes) {
             int64_t one = t.labels ? t.labels[v] : 0;
             for (int64_t l = 1; !t.labels && l < classes; l++)
                 one = z[l] > z[one] ? l : one;
             for (int64_t l = 0; l < classes; l++)
-                d[l] = from == DPF_FROM_ALL || l == one ? z[l] : 0;
+                z[l] = l == one ? z[l] : 0;
         }
     }
 }
@@ -64,13 +71,13 @@ static void relevance_job(struct dpf_worker *w, void *context)
         int64_t n = part.to - first < part.piece ? part.to - first : part.piece;
         float *out = job->out + first * record;
         dpf_worker_forward(w, job->lot, first, n, false);
-        choose_outputs(w, job, first, n);
-        dpf_relevance_propagate(r, n, w->d);
+        choose_outputs(w, r, job->lot, first, n);
+        dpf_relevance_propagate(r, n, r->output);
         dpf_network_read_relevance(&w->net, r->plan.node, n, out);
         for (int64_t e = 0; r->plan.unit && e < n; e++)
             onto_unit(out + e * record, record);
     }
-    w->net.kernels->finish(&w->error);
+    dpf_worker_finish(w);
 }
 
 enum dpf_status dpf_engine_relevance_init(struct dpf_engine_relevance *r,

@@ -52,7 +52,7 @@ static bool fill_parameters(struct probe *p)
             for (size_t j = 0; j < (size_t)all; j++)
                 host[m->nodes[i].offset[k] + j] = (float)(width * dpf_seeded_normal(&r));
         }
-    p->net->kernels->put(p->parameters, host, m->span * sizeof *host);
+    p->net->kernels->put(p->net->context, p->parameters, host, m->span * sizeof *host);
     free(host);
     return true;
 }
@@ -69,7 +69,8 @@ static bool begin(struct probe *p, struct dpf_network *net)
             p->example += record + (net->layers[i].gradient ? record : 0);
     }
     p->row_bytes = m->nodes[0].bits ? (in + 7) / 8 : in * sizeof(float);
-    p->parameters = net->kernels->alloc((m->span + 1) * sizeof *p->parameters);
+    p->parameters =
+        net->kernels->alloc(net->context, (m->span + 1) * sizeof *p->parameters);
     p->x = dpf_calloc(capacity + 1, p->row_bytes);
     p->outputs = (size_t)dpf_nn_elements(&m->nodes[m->output].shape);
     p->d = dpf_calloc(capacity * p->outputs + 1, sizeof *p->d);
@@ -82,7 +83,7 @@ static bool begin(struct probe *p, struct dpf_network *net)
 
 static void end(struct probe *p)
 {
-    p->net->kernels->release(p->parameters);
+    p->net->kernels->release(p->net->context, p->parameters);
     free(p->x);
     free(p->d);
     free(p->keys);
@@ -135,10 +136,10 @@ static void compute(struct probe *p, int64_t from, int64_t n, float *out)
         size_t count = (size_t)(n * dpf_nn_elements(&net->model->nodes[i].shape));
         if (net->model->nodes[i].bits)
             continue;
-        net->kernels->get(out, l->value, count * sizeof *out);
+        net->kernels->get(net->context, out, l->value, count * sizeof *out);
         out += count;
         if (l->gradient && l->filled)
-            net->kernels->get(out, l->gradient, count * sizeof *out);
+            net->kernels->get(net->context, out, l->gradient, count * sizeof *out);
         out += l->gradient ? count : 0;
     }
 }
@@ -195,5 +196,5 @@ enum dpf_status dpf_row_probe(struct dpf_network *net, bool *apart, struct dpf_e
     }
     net->parameters = own;
     end(&p);
-    return good ? net->kernels->finish(e) : dpf_fail_memory(e);
+    return good ? net->kernels->finish(net->context, e) : dpf_fail_memory(e);
 }

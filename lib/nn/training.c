@@ -12,7 +12,12 @@
 
 #include "base/banned.h"
 
-const char *const dpf_sampling_words[] = {"shuffle", "poisson", "sequence", NULL};
+const struct dpf_sampling_choice dpf_sampling_choices[] = {
+    {"shuffle", DPF_SAMPLE_SHUFFLE},
+    {"poisson", DPF_SAMPLE_POISSON},
+    {"sequence", DPF_SAMPLE_SEQUENCE},
+    {NULL, DPF_SAMPLE_SHUFFLE},
+};
 
 /* ----------------------------------------------------------------------------- setup */
 
@@ -103,6 +108,7 @@ void dpf_training_release(struct dpf_training *t)
     free(t->best);
     free(t->history);
     free(t->losses);
+    free(t->moments);
     dpf_random_release(&t->random);
     *t = (struct dpf_training){0};
 }
@@ -216,8 +222,8 @@ static enum dpf_status score(struct dpf_training *t, const struct dpf_dataset *d
 {
     struct dpf_lot_result result = {0};
     /* records with classes have no coefficients: the loss that these expand will do */
-    enum dpf_loss by = t->plan.loss == DPF_LOSS_TAYLOR && data->labels ? DPF_LOSS_LOGISTIC
-                                                                       : t->plan.loss;
+    const struct dpf_loss *by =
+        data->labels ? dpf_loss_for_labels(t->plan.loss) : t->plan.loss;
     struct dpf_lot lot = {.data = data, .rows = rows, .count = count, .loss = by};
     struct dpf_lot_values want = {.node = t->engine->model->output, .result = &result};
     enum dpf_status status = dpf_engine_values(t->engine, &lot, &want, e);
@@ -370,6 +376,21 @@ static void encode_vector(struct dpf_encoder *enc, const char *key, float *value
     dpf_encode_tensor(enc, &view);
 }
 
+/* The encoder only refers to them, so they have to stay. */
+static void encode_moments(struct dpf_encoder *enc, struct dpf_training *t)
+{
+    const struct dpf_optimiser *o = t->optimiser;
+    if (!t->moments)
+        t->moments = dpf_calloc(2 * o->count + 1, sizeof *t->moments);
+    if (!t->moments) {
+        enc->failed = true;
+        return;
+    }
+    dpf_optimiser_get(o, t->moments, t->moments + o->count);
+    encode_vector(enc, "first", t->moments, o->count);
+    encode_vector(enc, "second", t->moments + o->count, o->count);
+}
+
 static void encode_history(struct dpf_encoder *enc, const struct dpf_training *t)
 {
     dpf_encode_key(enc, "history");
@@ -388,7 +409,7 @@ static void encode_history(struct dpf_encoder *enc, const struct dpf_training *t
     }
 }
 
-void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t)
+void dpf_training_encode(struct dpf_encoder *enc, struct dpf_training *t)
 {
     size_t span = t->engine->model->span;
     dpf_encode_key(enc, "training");
@@ -417,8 +438,7 @@ void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t)
     dpf_encode_uint(enc, t->stopped);
     encode_history(enc, t);
     encode_vector(enc, "losses", t->losses, t->losses_count);
-    encode_vector(enc, "first", t->optimiser->first, span);
-    encode_vector(enc, "second", t->optimiser->second, span);
+    encode_moments(enc, t);
     if (t->best)
         encode_vector(enc, "best", t->best, span);
 }
@@ -445,6 +465,17 @@ static bool decode_vector(const msgpack_object *o, const char *key, float *to,
         memcpy(to, t.data, count * sizeof *to);
     dpf_tensor_release(&t);
     return fits;
+}
+
+static bool decode_moments(struct dpf_optimiser *o, const msgpack_object *object)
+{
+    float *first = dpf_calloc(2 * o->count + 1, sizeof *first);
+    bool good = first && decode_vector(object, "first", first, o->count) &&
+                decode_vector(object, "second", first + o->count, o->count);
+    if (good)
+        dpf_optimiser_put(o, first, first + o->count);
+    free(first);
+    return good;
 }
 
 static bool decode_losses(struct dpf_training *t, const msgpack_object *o)
@@ -510,8 +541,7 @@ enum dpf_status dpf_training_decode(struct dpf_training *t, const msgpack_object
         decode_count(o, "stopped", &stopped) && loss && best_loss &&
         dpf_object_real(loss, &t->loss_sum) &&
         dpf_object_real(best_loss, &t->best_loss) && decode_history(t, o) &&
-        decode_losses(t, o) && decode_vector(o, "first", t->optimiser->first, span) &&
-        decode_vector(o, "second", t->optimiser->second, span) &&
+        decode_losses(t, o) && decode_moments(t->optimiser, o) &&
         (!t->best || decode_vector(o, "best", t->best, span));
     if (!good || t->step >= t->steps_per_epoch || t->epoch > t->plan.epochs ||
         t->best_epoch > t->epoch || (int64_t)t->history_count != t->epoch ||

@@ -17,7 +17,12 @@ enum dpf_sampling {
     DPF_SAMPLE_SEQUENCE, /* in the order of the stream, the same every epoch */
 };
 
-extern const char *const dpf_sampling_words[]; /* their names, ended by NULL */
+struct dpf_sampling_choice {
+    const char *name;
+    enum dpf_sampling sampling;
+};
+extern const struct dpf_sampling_choice dpf_sampling_choices[]; /* ended by one without a
+                                                                 * name */
 
 /* DP-SGD (Abadi et al. 2016): each example's gradient clipped, Gaussian noise on the sum
  * of a lot, the sum divided by a public number. Multiplier and clip norm go linearly from
@@ -52,7 +57,7 @@ struct dpf_training_plan {
     struct dpf_noise_plan noise;
     int64_t epochs, lot;
     enum dpf_sampling sampling;
-    enum dpf_loss loss;
+    const struct dpf_loss *loss;
     enum dpf_clip_rule rule;
     double clip_l2;
     uint64_t seed;
@@ -102,6 +107,7 @@ struct dpf_training {
     size_t history_count, history_capacity;
     float *losses; /* mean loss of every step so far */
     size_t losses_count, losses_capacity;
+    float *moments; /* of the optimiser, on the host, as they were encoded last */
 };
 
 /* Prepare; what is borrowed must outlive it. DPF_USAGE if the examples do not suffice. */
@@ -133,7 +139,7 @@ void dpf_training_result(struct dpf_training *t, float *parameters);
 /* The state as the value of a frame's key "training", and back. `parameters` are those of
  * the engine. What the state is of (network, data, options) is the caller's to compare.
  */
-void dpf_training_encode(struct dpf_encoder *enc, const struct dpf_training *t);
+void dpf_training_encode(struct dpf_encoder *enc, struct dpf_training *t);
 enum dpf_status dpf_training_decode(struct dpf_training *t, const msgpack_object *o,
                                     struct dpf_error *e);
 

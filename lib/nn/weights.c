@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "nn/ops/op.h"
 
 #include "base/banned.h"
 
@@ -22,7 +23,7 @@ static struct dpf_shape outer_shape(const struct dpf_model *m, const struct dpf_
         s.dim[2] = s.dim[3];
         s.dim[3] = s.dim[4];
     }
-    if (k == 0 && n->op == DPF_OP_DENSE && m->nodes[n->inputs[0]].bits) {
+    if (k == 0 && n->op == &dpf_op_dense && m->nodes[n->inputs[0]].bits) {
         *turned = true; /* over packed bits: [in, out] inside */
         s.dim[1] = s.dim[0];
         s.dim[0] = (uint64_t)n->out;

@@ -124,56 +124,6 @@ double dpf_lot_sum_step(double clip_l2)
     return ldexp(dpf_grid_floor_power(clip_l2), -STEPS_LOG2);
 }
 
-/* Adding 1.5 2^52 rounds to an integer that stands in the low bits of the double. */
-static inline __attribute__((always_inline)) void add_all(double per_step, float *part,
-                                                          int64_t *sums, size_t count)
-{
-    const double limit = 0x1p50, magic = 0x1.8p52;
-    for (size_t j = 0; j < count; j++) {
-        double v = (double)part[j] * per_step;
-        v = v == v ? v : 0;
-        v = v < limit ? v : limit;
-        v = v > -limit ? v : -limit;
-        double placed = v + magic;
-        int64_t bits, base;
-        memcpy(&bits, &placed, sizeof bits);
-        memcpy(&base, &magic, sizeof base);
-        sums[j] += bits - base;
-        part[j] = 0;
-    }
-}
-
-#define VERSION(suffix, attribute)                                                       \
-    attribute static void add_##suffix(double per_step, float *restrict part,            \
-                                       int64_t *restrict sums, size_t count)             \
-    {                                                                                    \
-        add_all(per_step, part, sums, count);                                            \
-    }
-
-VERSION(anywhere, )
-#if defined(__x86_64__)
-VERSION(avx2, __attribute__((target("avx2,fma"))))
-VERSION(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))))
-#endif
-
-void dpf_lot_sum_add(double step, float *part, int64_t *sums, size_t count)
-{
-    double per_step = 1 / step; /* of a power of two: exact */
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw")) {
-        add_avx512(per_step, part, sums, count);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        add_avx2(per_step, part, sums, count);
-        return;
-    }
-#endif
-    add_anywhere(per_step, part, sums, count);
-}
-
 double dpf_lot_sum_margin(size_t values)
 {
     const double u = 0x1p-24, most = DPF_LOT_PART_MOST;

@@ -15,11 +15,11 @@
  * and of its own key, with |t| <= T = C (1 + 2^-22) in L2. Let dpf_lot_parts_cut() cut
  * the lot by the keys, let every value of every part be a sum of its terms' values in
  * float arithmetic, in any order, each term one product of two floats, rounded or fused
- * (for a part that is `single`: each record by itself), and let dpf_lot_sum_add() add
- * these to integers. For any two lots that differ in one record, all others having the
- * same keys (and, where keys are equal, the same order), the integers times the step
- * differ by at most C (1 + margin) in L2, where margin is dpf_lot_sum_margin(k), less
- * than 0.1 % for up to 10^9 values.
+ * (for a part that is `single`: each record by itself), and let grid_add() of
+ * kernels/table.inc add these to integers. For any two lots that differ in one record,
+ * all others having the same keys (and, where keys are equal, the same order), the
+ * integers times the step differ by at most C (1 + margin) in L2, where margin is
+ * dpf_lot_sum_margin(k), less than 0.1 % for up to 10^9 values.
  *
  * Proof. Let lot B be lot A and one record x.
  *
@@ -104,9 +104,6 @@ void dpf_lot_parts_release(struct dpf_lot_parts *p);
 
 /* The step of the integers, a power of two, for a clip norm. */
 double dpf_lot_sum_step(double clip_l2);
-/* Round `count` values of a part's sum to the grid, add them, and clear them. What is no
- * number counts as 0. */
-void dpf_lot_sum_add(double step, float *part, int64_t *sums, size_t count);
 /* By what share of the clip norm the integers may move further than the terms. */
 double dpf_lot_sum_margin(size_t values);
 

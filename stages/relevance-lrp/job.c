@@ -14,15 +14,15 @@ enum dpf_status dpf_relevance_job_check(struct dpf_relevance_job *j,
                                         const struct dpf_stage *s, struct dpf_error *e)
 {
     j->plan = (struct dpf_relevance_plan){
-        .rule = (enum dpf_relevance_rule)DPF_INDEX(dpf_relevance_rules, j->rule),
-        .from = (enum dpf_relevance_from)DPF_INDEX(dpf_relevance_origins, j->from),
+        .rule = DPF_FIND(dpf_relevance_rules, j->rule),
+        .from = dpf_relevance_origins[DPF_INDEX(dpf_relevance_origins, j->from)].from,
         .mu = j->mu,
         .alpha = j->alpha,
         .spread_bias = strcmp(j->bias, "spread") == 0,
         .unit = strcmp(j->scale, "unit") == 0};
-    if (dpf_option_given(&s->parsed, "mu") && j->plan.rule != DPF_RELEVANCE_EPSILON)
+    if (dpf_option_given(&s->parsed, "mu") && j->plan.rule->both_sides)
         return dpf_fail(e, DPF_USAGE, "'--mu' goes with '--rule epsilon'");
-    if (dpf_option_given(&s->parsed, "alpha") && j->plan.rule != DPF_RELEVANCE_ALPHA_BETA)
+    if (dpf_option_given(&s->parsed, "alpha") && !j->plan.rule->has_alpha)
         return dpf_fail(e, DPF_USAGE, "'--alpha' goes with '--rule alpha-beta'");
     if (dpf_option_given(&s->parsed, "label") && j->plan.from != DPF_FROM_TRUE)
         return dpf_fail(e, DPF_USAGE, "'--label' goes with '--from true'");
@@ -67,7 +67,7 @@ enum dpf_status dpf_relevance_job_open(struct dpf_relevance_job *j, struct dpf_s
         (struct dpf_dataset_need){.x = j->x,
                                   .y = j->plan.from == DPF_FROM_TRUE ? j->y : NULL,
                                   .loss =
-                                      spatial ? DPF_LOSS_VOXEL : DPF_LOSS_CROSS_ENTROPY},
+                                      dpf_loss_find(spatial ? "voxel" : "cross-entropy")},
         (struct dpf_engine_setup){.kernels = dpf_backend_of(j->backend),
                                   .threads = (int)j->threads,
                                   .relevance = true},

@@ -158,13 +158,10 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
                                    x ? j->y : j->x);
     }
     j->need = (struct dpf_dataset_need){
-        .model = &j->start.model,
-        .x = j->x,
-        .y = j->y,
-        .loss = (enum dpf_loss)DPF_INDEX(dpf_loss_words, j->loss)};
+        .model = &j->start.model, .x = j->x, .y = j->y, .loss = dpf_loss_find(j->loss)};
     j->watched_need = j->need;
-    if (j->need.loss == DPF_LOSS_TAYLOR) /* what is watched has classes */
-        j->watched_need.loss = DPF_LOSS_LOGISTIC;
+    /* what is watched has classes */
+    j->watched_need.loss = dpf_loss_for_labels(j->need.loss);
     return status == DPF_OK ? dpf_dataset_init(&j->data, &s->in, &j->need, e) : status;
 }
 
@@ -221,15 +218,14 @@ static enum dpf_status first_weights(struct dpf_training_job *j, struct dpf_stag
 static enum dpf_status prepare_optimiser(struct dpf_training_job *j, struct dpf_error *e)
 {
     struct dpf_optimiser *o = &j->optimiser;
-    *o = dpf_optimiser_defaults(
-        (enum dpf_optimiser_kind)DPF_INDEX(dpf_optimiser_words, j->optimiser_kind),
-        j->rate);
+    *o = dpf_optimiser_defaults(dpf_step_kind_find(j->optimiser_kind), j->rate);
     o->momentum = j->momentum;
     o->l1 = j->l1;
     o->l2 = j->l2;
-    o->schedule = (enum dpf_schedule)DPF_INDEX(dpf_schedule_words, j->schedule);
+    o->schedule = dpf_schedule_find(j->schedule);
     o->final_rate = j->final_rate;
-    return dpf_optimiser_init(o, j->start.model.span, e);
+    return dpf_optimiser_init(o, j->engine.kernels, j->engine.workers[0].context,
+                              j->start.model.span, e);
 }
 
 static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
@@ -246,10 +242,10 @@ static enum dpf_status prepare(struct dpf_training_job *j, struct dpf_stage *s,
     struct dpf_training_plan plan = {
         .epochs = j->epochs,
         .lot = j->lot,
-        .sampling = (enum dpf_sampling)DPF_INDEX(dpf_sampling_words, j->sampling),
+        .sampling =
+            dpf_sampling_choices[DPF_INDEX(dpf_sampling_choices, j->sampling)].sampling,
         .loss = j->need.loss,
-        .rule = clipping ? DPF_CLIP_FLAT +
-                               (enum dpf_clip_rule)DPF_INDEX(dpf_clip_words, j->clip)
+        .rule = clipping ? dpf_clip_choices[DPF_INDEX(dpf_clip_choices, j->clip)].rule
                          : DPF_CLIP_NONE,
         .clip_l2 = j->clip_l2,
         .seed = seed,
@@ -456,8 +452,8 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
 void dpf_training_job_release(struct dpf_training_job *j)
 {
     dpf_training_release(&j->training);
+    dpf_optimiser_release(&j->optimiser); /* its memory is the engine's backend's */
     dpf_engine_release(&j->engine);
-    dpf_optimiser_release(&j->optimiser);
     dpf_dataset_release(&j->data);
     dpf_dataset_release(&j->watched);
     dpf_model_stream_release(&j->start);

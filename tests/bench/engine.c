@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "nn/engine.h"
+#include "nn/ops/op.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -69,11 +70,11 @@ static double step_flops(const struct dpf_model *m)
         for (int d = 0; d < n->input_count; d++)
             before = before || trains[n->inputs[d]];
         trains[i] = before || n->parameter_count > 0;
-        if (!n->parameter_count || n->op == DPF_OP_GROUP_NORM)
+        if (!n->parameter_count || n->op == &dpf_op_group_norm)
             continue;
         double weights = (double)dpf_shape_elements(&n->parameters[0]);
         const struct dpf_shape *s =
-            n->op == DPF_OP_CONV_TRANSPOSE ? &m->nodes[n->inputs[0]].shape : &n->shape;
+            n->op == &dpf_op_conv_transpose ? &m->nodes[n->inputs[0]].shape : &n->shape;
         double positions = (double)dpf_shape_elements(s) / (double)s->dim[0];
         sum += 2 * weights * positions * (before ? 3 : 2);
     }
@@ -90,7 +91,7 @@ struct product {
 static void *multiply(void *argument)
 {
     struct product *p = argument;
-    dpf_kernels_cpu()->gemm(false, false, p->m, p->n, p->k, 1, p->a, p->b, 0, p->c);
+    dpf_kernels_cpu()->gemm(NULL, false, false, p->m, p->n, p->k, 1, p->a, p->b, 0, p->c);
     return NULL;
 }
 
@@ -152,6 +153,9 @@ static int bench_bits(int64_t n)
     float *y = dpf_alloc_aligned((size_t)n * UNITS * sizeof *y);
     double best[5] = {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY};
     struct dpf_seeded r;
+    struct dpf_context *at;
+    if (k->open(0, &at, NULL) != DPF_OK)
+        return 1;
     dpf_seeded_init(&r, "bench bits", 1, 0);
     for (int64_t i = 0; i < n * BYTES; i++)
         bits[i] = (uint8_t)dpf_seeded_u64(&r);
@@ -163,13 +167,13 @@ static int bench_bits(int64_t n)
             if (way == 4)
                 unpack(n * BYTES, bits, x);
             else if (way == 0)
-                k->dense_bits_forward(n, COLUMNS, UNITS, bits, w, NULL, y);
+                k->dense_bits_forward(at, n, COLUMNS, UNITS, bits, w, NULL, y);
             else if (way == 1)
-                k->gemm(false, false, n, UNITS, COLUMNS, 1, x, w, 0, y);
+                k->gemm(at, false, false, n, UNITS, COLUMNS, 1, x, w, 0, y);
             else if (way == 2)
-                k->dense_bits_backward_weights(n, COLUMNS, UNITS, bits, y, dw, NULL);
+                k->dense_bits_backward_weights(at, n, COLUMNS, UNITS, bits, y, dw, NULL);
             else
-                k->gemm(true, false, COLUMNS, UNITS, n, 1, x, y, 1, dw);
+                k->gemm(at, true, false, COLUMNS, UNITS, n, 1, x, y, 1, dw);
             now = dpf_clock_seconds() - now;
             best[way] = now < best[way] ? now : best[way];
         }
@@ -179,6 +183,7 @@ static int bench_bits(int64_t n)
            "\"gradient_ratio\": %.2f}\n",
            (long long)n, best[0] * 1e3, best[1] * 1e3, best[1] / best[0], best[4] * 1e3,
            best[2] * 1e3, best[3] * 1e3, best[3] / best[2]);
+    k->close(at);
     free(bits);
     free(x);
     free(w);
@@ -217,9 +222,10 @@ int main(int argc, char **argv)
                                      .microbatch = micro,
                                      .training = true,
                                      .clipping = dp};
-    b.optimiser = dpf_optimiser_defaults(DPF_MOMENTUM, 1e-6);
+    b.optimiser = dpf_optimiser_defaults(dpf_step_kind_find("momentum"), 1e-6);
     if (dpf_engine_init(&b.engine, &setup, &e) != DPF_OK ||
-        dpf_optimiser_init(&b.optimiser, b.model.span, &e) != DPF_OK)
+        dpf_optimiser_init(&b.optimiser, setup.kernels, b.engine.workers[0].context,
+                           b.model.span, &e) != DPF_OK)
         return 1;
     struct dpf_gaussian mechanism;
     struct dpf_gaussian_query query = {.sensitivity_l2 = 1,
@@ -239,7 +245,7 @@ int main(int argc, char **argv)
     struct dpf_lot work = {.data = &b.data,
                            .rows = b.rows,
                            .count = lot,
-                           .loss = voxels ? DPF_LOSS_VOXEL : DPF_LOSS_CROSS_ENTROPY,
+                           .loss = dpf_loss_find(voxels ? "voxel" : "cross-entropy"),
                            .rule = dp ? DPF_CLIP_FLAT : DPF_CLIP_NONE,
                            .clip_l2 = 1,
                            .expected = lot};
@@ -261,8 +267,8 @@ int main(int argc, char **argv)
            argv[5], best * 1e3, (double)lot / best,
            step_flops(&b.model) * (double)lot / best / 1e9,
            (double)usage.ru_maxrss / 1024);
-    dpf_engine_release(&b.engine);
     dpf_optimiser_release(&b.optimiser);
+    dpf_engine_release(&b.engine);
     dpf_dataset_release(&b.data);
     dpf_model_release(&b.model);
     free(b.rows);

@@ -23,6 +23,7 @@
 static const struct dpf_kernels64 *const ref = &dpf_kernels_ref64;
 static struct dpf_kernels tables[2]; /* as the network gets it; layers for any machine */
 static const struct dpf_kernels *cpu;
+static _Thread_local struct dpf_context *at; /* where this thread computes */
 static const double tolerance = 1e-5;
 
 /* ------------------------------------------------------------------------- buffers */
@@ -43,7 +44,6 @@ static struct {
     bool filled; /* with values that must be the same */
 } live[MOST];
 static size_t live_count;
-static const struct both nothing;
 static struct dpf_seeded source;
 static size_t skew; /* floats that buffers are off their alignment, as parameters are */
 static float guard;
@@ -162,7 +162,7 @@ static void settle(const char *operation, struct both result)
         if (!(off <= tolerance))
             complain(operation, "off by", off);
     }
-    if (cpu->finish(&e) != DPF_OK)
+    if (cpu->finish(at, &e) != DPF_OK)
         complain(operation, e.message, 0);
 }
 
@@ -196,11 +196,13 @@ static void begin(void)
     dpf_cpu_add_layers_base(&tables[1]);
     tables[1].name = "cpu, any machine";
     cpu = &tables[0];
+    CU_ASSERT_FATAL(cpu->open(0, &at, NULL) == DPF_OK);
 }
 
 static void end(void)
 {
     release();
+    dpf_kernels_cpu()->close(at);
     if (failures > MOST_FAILURES)
         printf("    %d differences in all\n", failures);
     CU_ASSERT(failures == 0);
@@ -267,32 +269,42 @@ static struct dpf_conv any_conv(int64_t in, int64_t out, bool flat)
     return p;
 }
 
-/* The weights' gradients of single examples, in the backend's own order; at last
- * example `out` gets the factor 0, whatever its slot holds. */
-static void check_slots(const struct dpf_conv *p, int64_t n, struct both x,
-                        struct both dy, int64_t weights, int64_t out)
+/* The weights' gradients of single examples, kept or computed twice; at last example
+ * `out` gets the factor 0, whatever its gradient is. */
+static void check_clipped(const struct dpf_conv *p, int64_t n, struct both x,
+                          struct both dy, int64_t weights, int64_t out)
 {
-    int64_t slot = cpu->conv_slot(p), d_slot = ref->conv_slot(p);
-    struct both slots = uneven((size_t)(n * slot), (size_t)(n * d_slot));
+    int64_t kept = cpu->conv_kept(at, p, n), d_kept = ref->conv_kept(NULL, p, n);
+    struct both room = uneven((size_t)kept, (size_t)d_kept);
     struct both factor = noise(n), dw = noise(weights);
-    cpu->conv_example_gradients(p, n, x.f, dy.f, slots.f);
-    ref->conv_example_gradients(p, n, x.d, dy.d, slots.d);
-    settle("conv_example_gradients", nothing);
-    double got[MOST_ROWS] = {0}, want[MOST_ROWS] = {0};
-    cpu->row_norms(n, slot, slots.f, got);
-    ref->row_norms(n, d_slot, slots.d, want);
-    settle_squares("row_norms of slots", got, want, n);
-    if (isfinite(want[out])) {
-        cpu->conv_add_slots(p, n, factor.f, slots.f, dw.f);
-        ref->conv_add_slots(p, n, factor.d, slots.d, dw.d);
-        settle("conv_add_slots", dw);
+    for (int twice = 0; twice < 2; twice++) {
+        double got[MOST_ROWS] = {0}, want[MOST_ROWS] = {0};
+        float *own = twice ? NULL : room.f;
+        set(factor, out, 0.5);
+        cpu->conv_example_norms(at, p, n, x.f, dy.f, own, got);
+        ref->conv_example_norms(NULL, p, n, x.d, dy.d, room.d, want);
+        settle_squares("conv_example_norms", got, want, n);
+        if (isfinite(want[out])) {
+            cpu->conv_add_clipped(at, p, n, factor.f, x.f, dy.f, own, dw.f);
+            ref->conv_add_clipped(NULL, p, n, factor.d, x.d, dy.d, room.d, dw.d);
+            settle("conv_add_clipped", dw);
+        }
+        set(factor, out, 0);
+        for (int64_t i = 0; own && i < kept / n; i++)
+            own[out * (kept / n) + i] = NAN;
+        cpu->conv_add_clipped(at, p, n, factor.f, x.f, dy.f, own, dw.f);
+        ref->conv_add_clipped(NULL, p, n, factor.d, x.d, dy.d, room.d, dw.d);
+        settle("conv_add_clipped without one", dw);
     }
-    set(factor, out, 0);
-    for (int64_t i = 0; i < slot; i++)
-        slots.f[out * slot + i] = NAN;
-    cpu->conv_add_slots(p, n, factor.f, slots.f, dw.f);
-    ref->conv_add_slots(p, n, factor.d, slots.d, dw.d);
-    settle("conv_add_slots without one", dw);
+}
+
+/* Gradients of a bias for each example. */
+static void check_bias_sums(const struct dpf_conv *p, int64_t n, struct both dy)
+{
+    struct both sums = empty(n * p->out_channels);
+    cpu->bias_example_sums(at, n, box(p->out), p->out_channels, dy.f, sums.f);
+    ref->bias_example_sums(NULL, n, box(p->out), p->out_channels, dy.d, sums.d);
+    settle("bias_example_sums", sums);
 }
 
 static void check_conv(const struct dpf_conv *p, int64_t n)
@@ -305,18 +317,19 @@ static void check_conv(const struct dpf_conv *p, int64_t n)
     for (int way = 0; way < 3; way++) {
         bool bias = way != 1, relu = way == 2;
         struct both y = empty(ys);
-        cpu->conv_forward(p, n, x.f, w.f, bias ? b.f : NULL, relu, y.f);
-        ref->conv_forward(p, n, x.d, w.d, bias ? b.d : NULL, relu, y.d);
+        cpu->conv_forward(at, p, n, x.f, w.f, bias ? b.f : NULL, relu, y.f);
+        ref->conv_forward(NULL, p, n, x.d, w.d, bias ? b.d : NULL, relu, y.d);
         settle(relu ? "conv_forward with relu" : "conv_forward", y);
     }
     struct both dx = empty(xs), dw = noise(weights), db = noise(p->out_channels);
-    cpu->conv_backward_data(p, n, dy.f, w.f, dx.f);
-    ref->conv_backward_data(p, n, dy.d, w.d, dx.d);
+    cpu->conv_backward_data(at, p, n, dy.f, w.f, dx.f);
+    ref->conv_backward_data(NULL, p, n, dy.d, w.d, dx.d);
     settle("conv_backward_data", dx);
-    cpu->conv_backward_weights(p, n, x.f, dy.f, dw.f, db.f);
-    ref->conv_backward_weights(p, n, x.d, dy.d, dw.d, db.d);
+    cpu->conv_backward_weights(at, p, n, x.f, dy.f, dw.f, db.f);
+    ref->conv_backward_weights(NULL, p, n, x.d, dy.d, dw.d, db.d);
     settle("conv_backward_weights", dw);
-    check_slots(p, n, x, dy, weights, n / 2);
+    check_clipped(p, n, x, dy, weights, n / 2);
+    check_bias_sums(p, n, dy);
     release();
 }
 
@@ -404,13 +417,13 @@ static void test_conv_apart(void)
             set(x, xs + j, (double)NAN);
         for (int64_t j = 0; j < ys; j++)
             set(dy, ys + j, (double)NAN);
-        cpu->conv_forward(&p, 3, x.f, w.f, NULL, false, y.f);
-        ref->conv_forward(&p, 3, x.d, w.d, NULL, false, y.d);
+        cpu->conv_forward(at, &p, 3, x.f, w.f, NULL, false, y.f);
+        ref->conv_forward(NULL, &p, 3, x.d, w.d, NULL, false, y.d);
         settle("conv_forward with NaN", y);
-        cpu->conv_backward_data(&p, 3, dy.f, w.f, dx.f);
-        ref->conv_backward_data(&p, 3, dy.d, w.d, dx.d);
+        cpu->conv_backward_data(at, &p, 3, dy.f, w.f, dx.f);
+        ref->conv_backward_data(NULL, &p, 3, dy.d, w.d, dx.d);
         settle("conv_backward_data with NaN", dx);
-        check_slots(&p, 3, x, dy, weights, 1);
+        check_clipped(&p, 3, x, dy, weights, 1);
         release();
     }
     end();
@@ -431,8 +444,8 @@ static void test_conv_relu_nan(void)
         struct both w = noise(p.out_channels * p.in_channels * box(p.kernel));
         describe_conv(&p, 1);
         set(x, 3, (double)NAN);
-        cpu->conv_forward(&p, 1, x.f, w.f, NULL, true, y.f);
-        ref->conv_forward(&p, 1, x.d, w.d, NULL, true, y.d);
+        cpu->conv_forward(at, &p, 1, x.f, w.f, NULL, true, y.f);
+        ref->conv_forward(NULL, &p, 1, x.d, w.d, NULL, true, y.d);
         settle("conv_forward with relu of NaN", y);
         release();
     }
@@ -449,23 +462,21 @@ static void test_norms_not_finite(void)
     set_space(&p, 1, 5, 3, 1, 1);
     set_space(&p, 2, 5, 3, 1, 1);
     int64_t xs = p.in_channels * box(p.in), ys = p.out_channels * box(p.out);
-    int64_t slot = cpu->conv_slot(&p);
     for (int64_t way = 0; way < 2 * COUNT(bad); way++)
         EACH_TABLE
         {
             double square[4] = {0};
             float value = bad[way / 2];
-            struct both x = noise(xs), dy = noise(ys), slots = noise(slot);
+            struct both x = noise(xs), dy = noise(ys);
             describe("%s, %g %s", cpu->name, (double)value, way % 2 ? "in dy" : "in x");
             for (int64_t i = 0; i < (way % 2 ? ys : xs); i++)
                 (way % 2 ? dy : x).f[i] *= value;
-            cpu->conv_example_gradients(&p, 1, x.f, dy.f, slots.f);
-            cpu->row_norms(1, slot, slots.f, &square[0]);
-            cpu->dense_example_norms(1, xs, ys, true, x.f, dy.f, &square[1]);
-            cpu->row_norms(1, way % 2 ? ys : xs, (way % 2 ? dy : x).f, &square[2]);
-            cpu->dense_bits_example_norms(1, 8, ys, true, (const uint8_t *)"\x7f", dy.f,
-                                          &square[3]);
-            static const char *const names[] = {"row_norms of conv_example_gradients",
+            cpu->conv_example_norms(at, &p, 1, x.f, dy.f, NULL, &square[0]);
+            cpu->dense_example_norms(at, 1, xs, ys, true, x.f, dy.f, &square[1]);
+            cpu->row_norms(at, 1, way % 2 ? ys : xs, (way % 2 ? dy : x).f, &square[2]);
+            cpu->dense_bits_example_norms(at, 1, 8, ys, true, (const uint8_t *)"\x7f",
+                                          dy.f, &square[3]);
+            static const char *const names[] = {"conv_example_norms",
                                                 "dense_example_norms", "row_norms",
                                                 "dense_bits_example_norms"};
             for (int i = 0; i < 3 + (int)(way % 2); i++)
@@ -500,10 +511,10 @@ static void test_norms_from_above(void)
                 dy[i] = ldexpf((float)dpf_seeded_normal(&source), -exponent);
                 dd += (long double)dy[i] * dy[i];
             }
-            cpu->row_norms(1, columns, x, &row);
-            cpu->dense_example_norms(1, columns, out, true, x, dy, &dense);
-            cpu->dense_bits_example_norms(1, 8, out, false, (const uint8_t *)"\xff", dy,
-                                          &bits);
+            cpu->row_norms(at, 1, columns, x, &row);
+            cpu->dense_example_norms(at, 1, columns, out, true, x, dy, &dense);
+            cpu->dense_bits_example_norms(at, 1, 8, out, false, (const uint8_t *)"\xff",
+                                          dy, &bits);
             const double got[] = {row, dense, bits};
             const long double due[] = {xx, (xx + 1) * dd, 8 * dd};
             describe("%s, %" PRId64 " of 2^%d, kind %d", cpu->name, columns, exponent,
@@ -516,8 +527,8 @@ static void test_norms_from_above(void)
     /* zeros, and nothing else, have the norm 0 */
     double none = 0, least = 0;
     cpu = &tables[0];
-    cpu->row_norms(1, 8, (const float[8]){0}, &none);
-    cpu->row_norms(1, 8, (const float[8]){0, 0, 0x1p-149f}, &least);
+    cpu->row_norms(at, 1, 8, (const float[8]){0}, &none);
+    cpu->row_norms(at, 1, 8, (const float[8]){0, 0, 0x1p-149f}, &least);
     CU_ASSERT(none == 0 && least >= 0x1p-298);
     end();
 }
@@ -532,8 +543,8 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, double alpha, double bet
         bool ta = way & 1, tb = way & 2;
         describe("%" PRId64 " x %" PRId64 " x %" PRId64 ", alpha %g, beta %g, way %d", m,
                  n, k, alpha, beta, way);
-        cpu->gemm(ta, tb, m, n, k, alpha, a.f, b.f, beta, c.f);
-        ref->gemm(ta, tb, m, n, k, alpha, a.d, b.d, beta, c.d);
+        cpu->gemm(at, ta, tb, m, n, k, alpha, a.f, b.f, beta, c.f);
+        ref->gemm(NULL, ta, tb, m, n, k, alpha, a.d, b.d, beta, c.d);
         settle("gemm", c);
     }
     release();
@@ -572,17 +583,17 @@ static void check_bits(int64_t n, int64_t columns, int64_t units)
     for (int64_t i = 0; i < n * bytes; i++)
         bits[i] = (uint8_t)dpf_seeded_u64(&source); /* also the unused ones at the end */
     bool bias = n % 2;
-    cpu->dense_bits_forward(n, columns, units, bits, w.f, bias ? b.f : NULL, y.f);
-    ref->dense_bits_forward(n, columns, units, bits, w.d, bias ? b.d : NULL, y.d);
+    cpu->dense_bits_forward(at, n, columns, units, bits, w.f, bias ? b.f : NULL, y.f);
+    ref->dense_bits_forward(NULL, n, columns, units, bits, w.d, bias ? b.d : NULL, y.d);
     settle("dense_bits_forward", y);
-    cpu->dense_bits_backward_weights(n, columns, units, bits, dy.f, dw.f,
+    cpu->dense_bits_backward_weights(at, n, columns, units, bits, dy.f, dw.f,
                                      bias ? db.f : NULL);
-    ref->dense_bits_backward_weights(n, columns, units, bits, dy.d, dw.d,
+    ref->dense_bits_backward_weights(NULL, n, columns, units, bits, dy.d, dw.d,
                                      bias ? db.d : NULL);
     settle("dense_bits_backward_weights", dw);
     double got[MOST_ROWS] = {0}, want[MOST_ROWS] = {0};
-    cpu->dense_bits_example_norms(n, columns, units, bias, bits, dy.f, got);
-    ref->dense_bits_example_norms(n, columns, units, bias, bits, dy.d, want);
+    cpu->dense_bits_example_norms(at, n, columns, units, bias, bits, dy.f, got);
+    ref->dense_bits_example_norms(NULL, n, columns, units, bias, bits, dy.d, want);
     settle_squares("dense_bits_example_norms", got, want, n);
     free(bits);
     release();
@@ -595,23 +606,23 @@ static void check_dense(int64_t n, int64_t in, int64_t out, bool bias)
     struct both x = noise(n * in), w = noise(in * out), b = noise(out);
     struct both y = empty(n * out), dy = noise(n * out), dx = empty(n * in);
     describe("n %" PRId64 ", in %" PRId64 ", out %" PRId64, n, in, out);
-    cpu->dense_forward(n, in, out, x.f, w.f, bias ? b.f : NULL, y.f);
-    ref->dense_forward(n, in, out, x.d, w.d, bias ? b.d : NULL, y.d);
+    cpu->dense_forward(at, n, in, out, x.f, w.f, bias ? b.f : NULL, y.f);
+    ref->dense_forward(NULL, n, in, out, x.d, w.d, bias ? b.d : NULL, y.d);
     settle("dense_forward", y);
-    cpu->dense_backward_data(n, in, out, dy.f, w.f, dx.f);
-    ref->dense_backward_data(n, in, out, dy.d, w.d, dx.d);
+    cpu->dense_backward_data(at, n, in, out, dy.f, w.f, dx.f);
+    ref->dense_backward_data(NULL, n, in, out, dy.d, w.d, dx.d);
     settle("dense_backward_data", dx);
     int64_t bad = below(n);
     for (int64_t i = 0; i < in; i++)
         x.f[bad * in + i] = NAN;
     for (int64_t i = 0; i < out; i++)
         dy.f[bad * out + i] = INFINITY;
-    cpu->dense_forward(n, in, out, x.f, w.f, bias ? b.f : NULL, y.f);
-    cpu->dense_backward_data(n, in, out, dy.f, w.f, dx.f);
+    cpu->dense_forward(at, n, in, out, x.f, w.f, bias ? b.f : NULL, y.f);
+    cpu->dense_backward_data(at, n, in, out, dy.f, w.f, dx.f);
     struct both one = empty(out), back = empty(in);
     for (int64_t r = 0; r < n; r++) {
-        cpu->dense_forward(1, in, out, x.f + r * in, w.f, bias ? b.f : NULL, one.f);
-        cpu->dense_backward_data(1, in, out, dy.f + r * out, w.f, back.f);
+        cpu->dense_forward(at, 1, in, out, x.f + r * in, w.f, bias ? b.f : NULL, one.f);
+        cpu->dense_backward_data(at, 1, in, out, dy.f + r * out, w.f, back.f);
         if (r != bad && (memcmp(one.f, y.f + r * out, (size_t)out * sizeof *one.f) != 0 ||
                          memcmp(back.f, dx.f + r * in, (size_t)in * sizeof *back.f) != 0))
             complain("dense layer", "other bits than alone in row", (double)r);
@@ -649,11 +660,11 @@ static void test_conv_alone(void)
         struct both y = empty(n * ys), dy = noise(n * ys), dx = empty(n * xs);
         struct both one = empty(ys), back = empty(xs);
         describe_conv(&p, n);
-        cpu->conv_forward(&p, n, x.f, w.f, b.f, relu, y.f);
-        cpu->conv_backward_data(&p, n, dy.f, w.f, dx.f);
+        cpu->conv_forward(at, &p, n, x.f, w.f, b.f, relu, y.f);
+        cpu->conv_backward_data(at, &p, n, dy.f, w.f, dx.f);
         for (int64_t e = 0; e < n; e++) {
-            cpu->conv_forward(&p, 1, x.f + e * xs, w.f, b.f, relu, one.f);
-            cpu->conv_backward_data(&p, 1, dy.f + e * ys, w.f, back.f);
+            cpu->conv_forward(at, &p, 1, x.f + e * xs, w.f, b.f, relu, one.f);
+            cpu->conv_backward_data(at, &p, 1, dy.f + e * ys, w.f, back.f);
             if (memcmp(one.f, y.f + e * ys, (size_t)ys * sizeof *one.f) != 0 ||
                 memcmp(back.f, dx.f + e * xs, (size_t)xs * sizeof *back.f) != 0)
                 complain("convolution", "other bits than alone in example", (double)e);
@@ -699,22 +710,22 @@ static void test_rows(void)
             double got[MOST_ROWS] = {0}, want[MOST_ROWS] = {0};
             describe("%s, %" PRId64 " rows of %" PRId64 ", out %" PRId64, cpu->name, r, c,
                      out);
-            cpu->row_norms(r, c, x.f, got);
-            ref->row_norms(r, c, x.d, want);
+            cpu->row_norms(at, r, c, x.f, got);
+            ref->row_norms(NULL, r, c, x.d, want);
             settle_squares("row_norms", got, want, r);
-            cpu->dense_example_norms(r, c, out, j % 2, x.f, dy.f, got);
-            ref->dense_example_norms(r, c, out, j % 2, x.d, dy.d, want);
+            cpu->dense_example_norms(at, r, c, out, j % 2, x.f, dy.f, got);
+            ref->dense_example_norms(NULL, r, c, out, j % 2, x.d, dy.d, want);
             settle_squares("dense_example_norms", got, want, r); /* they have grown */
             /* a row that is out may hold anything; factors of 1 are not special */
             set(factor, r / 2, 1);
             set(factor, r - 1, 0);
             for (int64_t k = 0; k < c; k++)
                 set(x, (r - 1) * c + k, k % 2 ? (double)NAN : (double)INFINITY);
-            cpu->add_scaled_rows(r, c, factor.f, x.f, y.f);
-            ref->add_scaled_rows(r, c, factor.d, x.d, y.d);
+            cpu->add_scaled_rows(at, r, c, factor.f, x.f, y.f);
+            ref->add_scaled_rows(NULL, r, c, factor.d, x.d, y.d);
             settle("add_scaled_rows", y);
-            cpu->scale_rows(r, c, factor.f, x.f);
-            ref->scale_rows(r, c, factor.d, x.d);
+            cpu->scale_rows(at, r, c, factor.f, x.f);
+            ref->scale_rows(NULL, r, c, factor.d, x.d);
             settle("scale_rows", x);
             release();
         }
@@ -739,21 +750,21 @@ static void test_relevance(void)
             set(pro, k, k % 5 == 0 ? 0 : size);
             set(con, k, k % 3 == 0 ? 0 : -size);
         }
-        cpu->multiply(n, x.f, y.f);
-        ref->multiply(n, x.d, y.d);
+        cpu->multiply(at, n, x.f, y.f);
+        ref->multiply(NULL, n, x.d, y.d);
         settle("multiply", y);
         for (int negative = 0; negative < 2; negative++) {
-            cpu->take_part(negative, n, x.f, part.f);
-            ref->take_part(negative, n, x.d, part.d);
+            cpu->take_part(at, negative, n, x.f, part.f);
+            ref->take_part(NULL, negative, n, x.d, part.d);
             settle("take_part", part);
         }
         for (int stable = 0; stable < 2; stable++) {
-            cpu->relevance_share(n, x.f, z.f, stable * 0.25, share.f);
-            ref->relevance_share(n, x.d, z.d, stable * 0.25, share.d);
+            cpu->relevance_share(at, n, x.f, z.f, stable * 0.25, share.f);
+            ref->relevance_share(NULL, n, x.d, z.d, stable * 0.25, share.d);
             settle("relevance_share", share);
         }
-        cpu->relevance_split(n, 2, 1, x.f, pro.f, con.f, share.f, other.f);
-        ref->relevance_split(n, 2, 1, x.d, pro.d, con.d, share.d, other.d);
+        cpu->relevance_split(at, n, 2, 1, x.f, pro.f, con.f, share.f, other.f);
+        ref->relevance_split(NULL, n, 2, 1, x.d, pro.d, con.d, share.d, other.d);
         settle("relevance_split, for", share);
         settle("relevance_split, against", other);
         release();
@@ -774,18 +785,18 @@ static void test_bias_and_sums(void)
             struct both b = noise(c), y = noise(rows[i] * c), db = noise(c);
             struct both x = noise(rows[i] * c), gone = noise(rows[i] * c);
             describe("%s, %" PRId64 " rows of %" PRId64, cpu->name, rows[i], c);
-            cpu->add_bias(rows[i], c, b.f, y.f);
-            ref->add_bias(rows[i], c, b.d, y.d);
+            cpu->add_bias(at, rows[i], c, b.f, y.f);
+            ref->add_bias(NULL, rows[i], c, b.d, y.d);
             settle("add_bias", y);
-            cpu->sum_bias(rows[i], c, y.f, db.f);
-            ref->sum_bias(rows[i], c, y.d, db.d);
+            cpu->sum_bias(at, rows[i], c, y.f, db.f);
+            ref->sum_bias(NULL, rows[i], c, y.d, db.d);
             settle("sum_bias", db);
-            cpu->add(rows[i] * c, x.f, y.f);
-            ref->add(rows[i] * c, x.d, y.d);
+            cpu->add(at, rows[i] * c, x.f, y.f);
+            ref->add(NULL, rows[i] * c, x.d, y.d);
             settle("add", y);
             set(gone, 0, (double)NAN);
-            cpu->clear(gone.f, rows[i] * c - 1);
-            ref->clear(gone.d, rows[i] * c - 1);
+            cpu->clear(at, gone.f, rows[i] * c - 1);
+            ref->clear(NULL, gone.d, rows[i] * c - 1);
             settle("clear", gone);
             release();
         }
@@ -800,11 +811,11 @@ static void check_layouts(int64_t n, int64_t channels, int64_t positions)
     struct both x = noise(count), y = empty(count), back = empty(count);
     describe("%s, n %" PRId64 ", channels %" PRId64 ", positions %" PRId64, cpu->name, n,
              channels, positions);
-    cpu->to_channels_last(n, channels, positions, x.f, y.f);
-    ref->to_channels_last(n, channels, positions, x.d, y.d);
+    cpu->to_channels_last(at, n, channels, positions, x.f, y.f);
+    ref->to_channels_last(NULL, n, channels, positions, x.d, y.d);
     settle("to_channels_last", y);
-    cpu->to_channels_first(n, channels, positions, y.f, back.f);
-    ref->to_channels_first(n, channels, positions, y.d, back.d);
+    cpu->to_channels_first(at, n, channels, positions, y.f, back.f);
+    ref->to_channels_first(NULL, n, channels, positions, y.d, back.d);
     settle("to_channels_first", back);
     if (memcmp(back.f, x.f, (size_t)count * sizeof *x.f) != 0)
         complain("to_channels_first", "does not undo to_channels_last", 0);
@@ -817,8 +828,8 @@ static void check_columns(int64_t rows, int64_t columns, int64_t x_more, int64_t
     struct both x = noise(rows * from), y = noise(rows * to);
     describe("%s, %" PRId64 " rows, %" PRId64 " columns of %" PRId64 " to %" PRId64,
              cpu->name, rows, columns, from, to);
-    cpu->copy_columns(rows, columns, x.f + x_more / 2, from, y.f + y_more / 2, to);
-    ref->copy_columns(rows, columns, x.d + x_more / 2, from, y.d + y_more / 2, to);
+    cpu->copy_columns(at, rows, columns, x.f + x_more / 2, from, y.f + y_more / 2, to);
+    ref->copy_columns(NULL, rows, columns, x.d + x_more / 2, from, y.d + y_more / 2, to);
     settle("copy_columns", y);
     release();
 }
@@ -856,11 +867,11 @@ static void test_upsample(void)
                      " %" PRId64 ", factors %" PRId64 " %" PRId64 " %" PRId64,
                      cpu->name, n, channels, in[0], in[1], in[2], factor[0], factor[1],
                      factor[2]);
-            cpu->upsample_forward(n, channels, in, factor, x.f, y.f);
-            ref->upsample_forward(n, channels, in, factor, x.d, y.d);
+            cpu->upsample_forward(at, n, channels, in, factor, x.f, y.f);
+            ref->upsample_forward(NULL, n, channels, in, factor, x.d, y.d);
             settle("upsample_forward", y);
-            cpu->upsample_backward(n, channels, in, factor, dy.f, dx.f);
-            ref->upsample_backward(n, channels, in, factor, dy.d, dx.d);
+            cpu->upsample_backward(at, n, channels, in, factor, dy.f, dx.f);
+            ref->upsample_backward(NULL, n, channels, in, factor, dy.d, dx.d);
             settle("upsample_backward", dx);
             release();
         }
@@ -885,19 +896,19 @@ static void check_pool(const struct dpf_conv *g, int64_t n, bool ties)
     for (int64_t i = 0; ties && i < xs; i++) /* the first of equals, as after ReLU */
         set(x, i, fmax(0, rint(x.d[i])));
     describe_conv(g, n);
-    cpu->max_pool_forward(&p, n, x.f, y.f, got);
-    ref->max_pool_forward(&p, n, x.d, y.d, want);
+    cpu->max_pool_forward(at, &p, n, x.f, y.f, got);
+    ref->max_pool_forward(NULL, &p, n, x.d, y.d, want);
     settle("max_pool_forward", y);
     if (memcmp(got, want, (size_t)ys * sizeof *got) != 0)
         complain("max_pool_forward", "chose other places", 0);
-    cpu->max_pool_backward(&p, n, dy.f, want, dx.f);
-    ref->max_pool_backward(&p, n, dy.d, want, dx.d);
+    cpu->max_pool_backward(at, &p, n, dy.f, want, dx.f);
+    ref->max_pool_backward(NULL, &p, n, dy.d, want, dx.d);
     settle("max_pool_backward", dx);
-    cpu->average_pool_forward(&p, n, x.f, mean.f);
-    ref->average_pool_forward(&p, n, x.d, mean.d);
+    cpu->average_pool_forward(at, &p, n, x.f, mean.f);
+    ref->average_pool_forward(NULL, &p, n, x.d, mean.d);
     settle("average_pool_forward", mean);
-    cpu->average_pool_backward(&p, n, dy.f, mean_dx.f);
-    ref->average_pool_backward(&p, n, dy.d, mean_dx.d);
+    cpu->average_pool_backward(at, &p, n, dy.f, mean_dx.f);
+    ref->average_pool_backward(NULL, &p, n, dy.d, mean_dx.d);
     settle("average_pool_backward", mean_dx);
     free(got);
     free(want);
@@ -961,12 +972,13 @@ static void check_unary(enum dpf_unary f, int64_t count, bool in_place)
             set(x, i, fabs(x.d[i]) > 1e10 ? -1 : x.d[i]);
     describe("%s, function %d, count %" PRId64 "%s", cpu->name, (int)f, count,
              in_place ? ", in place" : "");
-    cpu->unary_forward(f, count, x.f, y.f);
-    ref->unary_forward(f, count, x.d, y.d);
+    cpu->unary_forward(at, f, count, x.f, y.f);
+    ref->unary_forward(NULL, f, count, x.d, y.d);
     settle("unary_forward", y);
     even_out(y, count);
-    cpu->unary_backward(f, count, y.f, dy.f, dx.f);
-    ref->unary_backward(f, count, y.d, dy.d, dx.d);
+    /* in place, the input is gone: what works so reads the output alone */
+    cpu->unary_backward(at, f, count, x.f, y.f, dy.f, dx.f);
+    ref->unary_backward(NULL, f, count, x.d, y.d, dy.d, dx.d);
     settle("unary_backward", dx);
     release();
 }
@@ -975,7 +987,7 @@ static void test_unary(void)
 {
     begin();
     EACH_TABLE
-    for (int f = DPF_RELU; f <= DPF_CAP; f++)
+    for (int f = 0; f < DPF_UNARY_COUNT; f++)
         for (int64_t count = 1; count < 1200; count += count < 40 ? 1 : 211)
             for (int in_place = 0; in_place < 2; in_place++) {
                 vary();
@@ -1000,13 +1012,13 @@ static void test_softmax(void)
                      scales[s]);
             for (int64_t j = 0; j < count; j++)
                 set(x, j, x.d[j] * scales[s]);
-            cpu->softmax_forward(n, c, x.f, y.f);
-            ref->softmax_forward(n, c, x.d, y.d);
+            cpu->softmax_forward(at, n, c, x.f, y.f);
+            ref->softmax_forward(NULL, n, c, x.d, y.d);
             settle("softmax_forward", y);
             for (int64_t j = 0; j < count; j++) /* sure of one class, the slope is 0 */
                 set(y, j, fmax(y.d[j], 0.01) / (1 + 0.01 * (double)c));
-            cpu->softmax_backward(n, c, y.f, dy.f, dx.f);
-            ref->softmax_backward(n, c, y.d, dy.d, dx.d);
+            cpu->softmax_backward(at, n, c, y.f, dy.f, dx.f);
+            ref->softmax_backward(NULL, n, c, y.d, dy.d, dx.d);
             settle("softmax_backward", dx);
             release();
         }
@@ -1029,8 +1041,8 @@ static void test_dropout(void)
             struct both x = noise(count), y = i % 2 ? x : empty(count);
             describe("%s, %" PRId64 " rows of %" PRId64 ", rate %g%s", cpu->name, rows, c,
                      rates[r], i % 2 ? ", in place" : "");
-            cpu->dropout(rows, c, rates[r], keys, layer, x.f, y.f);
-            ref->dropout(rows, c, rates[r], keys, layer, x.d, y.d);
+            cpu->dropout(at, rows, c, rates[r], keys, layer, x.f, y.f);
+            ref->dropout(NULL, rows, c, rates[r], keys, layer, x.d, y.d);
             settle("dropout", y);
             for (int64_t j = 0; j < count; j++)
                 if ((y.f[j] == 0) != (y.d[j] == 0))
@@ -1052,11 +1064,11 @@ static void check_lrn(const struct dpf_lrn *p, int64_t n, double scale)
              p->beta);
     for (int64_t i = 0; i < count; i++)
         set(x, i, x.d[i] * scale);
-    cpu->lrn_forward(p, n, x.f, y.f);
-    ref->lrn_forward(p, n, x.d, y.d);
+    cpu->lrn_forward(at, p, n, x.f, y.f);
+    ref->lrn_forward(NULL, p, n, x.d, y.d);
     settle("lrn_forward", y);
-    cpu->lrn_backward(p, n, x.f, dy.f, dx.f);
-    ref->lrn_backward(p, n, x.d, dy.d, dx.d);
+    cpu->lrn_backward(at, p, n, x.f, dy.f, dx.f);
+    ref->lrn_backward(NULL, p, n, x.d, dy.d, dx.d);
     settle("lrn_backward", dx);
     release();
 }
@@ -1090,17 +1102,17 @@ static void check_group_norm(const struct dpf_group_norm *p, int64_t n, double o
              cpu->name, n, c, p->positions, p->groups, p->epsilon, offset);
     for (int64_t i = 0; i < count; i++)
         set(x, i, x.d[i] + offset);
-    cpu->group_norm_forward(p, n, x.f, scale.f, shift.f, y.f);
-    ref->group_norm_forward(p, n, x.d, scale.d, shift.d, y.d);
+    cpu->group_norm_forward(at, p, n, x.f, scale.f, shift.f, y.f);
+    ref->group_norm_forward(NULL, p, n, x.d, scale.d, shift.d, y.d);
     settle("group_norm_forward", y);
-    cpu->group_norm_backward(p, n, x.f, scale.f, dy.f, dx.f, dscale.f, dshift.f);
-    ref->group_norm_backward(p, n, x.d, scale.d, dy.d, dx.d, dscale.d, dshift.d);
+    cpu->group_norm_backward(at, p, n, x.f, scale.f, dy.f, dx.f, dscale.f, dshift.f);
+    ref->group_norm_backward(NULL, p, n, x.d, scale.d, dy.d, dx.d, dscale.d, dshift.d);
     settle("group_norm_backward", dx);
-    cpu->group_norm_backward(p, n, x.f, scale.f, dy.f, only.f, NULL, NULL);
-    ref->group_norm_backward(p, n, x.d, scale.d, dy.d, only.d, NULL, NULL);
+    cpu->group_norm_backward(at, p, n, x.f, scale.f, dy.f, only.f, NULL, NULL);
+    ref->group_norm_backward(NULL, p, n, x.d, scale.d, dy.d, only.d, NULL, NULL);
     settle("group_norm_backward of data", only);
-    cpu->group_norm_backward(p, n, x.f, scale.f, dy.f, NULL, more.f, NULL);
-    ref->group_norm_backward(p, n, x.d, scale.d, dy.d, NULL, more.d, NULL);
+    cpu->group_norm_backward(at, p, n, x.f, scale.f, dy.f, NULL, more.f, NULL);
+    ref->group_norm_backward(NULL, p, n, x.d, scale.d, dy.d, NULL, more.d, NULL);
     settle("group_norm_backward of scales", more);
     release();
 }
@@ -1137,11 +1149,11 @@ static void test_ball(void)
         describe("%s, n %" PRId64 ", values %" PRId64, cpu->name, n, l);
         for (int64_t j = 1; j <= l; j++) /* the first one is the zero vector */
             set(x, j, 0);
-        cpu->ball_forward(n, l, x.f, y.f);
-        ref->ball_forward(n, l, x.d, y.d);
+        cpu->ball_forward(at, n, l, x.f, y.f);
+        ref->ball_forward(NULL, n, l, x.d, y.d);
         settle("ball_forward", y);
-        cpu->ball_backward(n, l, x.f, dy.f, dx.f);
-        ref->ball_backward(n, l, x.d, dy.d, dx.d);
+        cpu->ball_backward(at, n, l, x.f, dy.f, dx.f);
+        ref->ball_backward(NULL, n, l, x.d, dy.d, dx.d);
         settle("ball_backward", dx);
         release();
     }
@@ -1161,11 +1173,11 @@ static void test_min_max(void)
         describe("%s, n %" PRId64 ", values %" PRId64, cpu->name, n, c);
         for (int64_t j = 0; j < c; j++) /* the first one is constant */
             set(x, j, 3);
-        cpu->min_max_forward(n, c, x.f, y.f);
-        ref->min_max_forward(n, c, x.d, y.d);
+        cpu->min_max_forward(at, n, c, x.f, y.f);
+        ref->min_max_forward(NULL, n, c, x.d, y.d);
         settle("min_max_forward", y);
-        cpu->min_max_backward(n, c, x.f, dy.f, dx.f);
-        ref->min_max_backward(n, c, x.d, dy.d, dx.d);
+        cpu->min_max_backward(at, n, c, x.f, dy.f, dx.f);
+        ref->min_max_backward(NULL, n, c, x.d, dy.d, dx.d);
         settle("min_max_backward", dx);
         release();
     }
@@ -1179,14 +1191,14 @@ static void test_memory(void)
     const float host[3] = {1, 2, 3};
     float back[3] = {0};
     begin();
-    void *memory = cpu->alloc(sizeof host);
+    void *memory = cpu->alloc(at, sizeof host);
     CU_ASSERT_PTR_NOT_NULL_FATAL(memory);
-    cpu->put(memory, host, sizeof host);
-    cpu->get(back, memory, sizeof back);
+    cpu->put(at, memory, host, sizeof host);
+    cpu->get(at, back, memory, sizeof back);
     CU_ASSERT(memcmp(back, host, sizeof host) == 0);
-    cpu->release(memory);
+    cpu->release(at, memory);
     CU_ASSERT(strcmp(dpf_kernels_cpu()->name, "cpu") == 0 && cpu->host_memory);
-    CU_ASSERT(cpu->finish(NULL) == DPF_OK);
+    CU_ASSERT(cpu->finish(at, NULL) == DPF_OK);
     end();
 }
 
@@ -1216,9 +1228,9 @@ static size_t run_shape(const struct job *job, size_t i, float *out)
     size_t ws = (size_t)(p->out_channels * p->in_channels * box(p->kernel));
     if (out) {
         memset(out, 0, (ys + xs + ws) * sizeof *out);
-        cpu->conv_forward(p, BATCH, job->x[i].f, job->w[i].f, NULL, i % 2, out);
-        cpu->conv_backward_data(p, BATCH, job->dy[i].f, job->w[i].f, out + ys);
-        cpu->conv_backward_weights(p, BATCH, job->x[i].f, job->dy[i].f, out + ys + xs,
+        cpu->conv_forward(at, p, BATCH, job->x[i].f, job->w[i].f, NULL, i % 2, out);
+        cpu->conv_backward_data(at, p, BATCH, job->dy[i].f, job->w[i].f, out + ys);
+        cpu->conv_backward_weights(at, p, BATCH, job->x[i].f, job->dy[i].f, out + ys + xs,
                                    NULL);
     }
     return ys + xs + ws;
@@ -1228,6 +1240,7 @@ static void *work(void *argument)
 {
     struct worker *w = argument;
     float *out = dpf_calloc(w->job->count, sizeof *out);
+    w->wrong += cpu->open(0, &at, NULL) != DPF_OK;
     pthread_barrier_wait(w->start);
     for (int round = 0; out && round < ROUNDS; round++) {
         size_t places[SHAPES + 1] = {0};
@@ -1239,8 +1252,8 @@ static void *work(void *argument)
         }
         w->wrong += memcmp(out, w->job->want, w->job->count * sizeof *out) != 0;
     }
-    w->wrong += !out || cpu->finish(NULL) != DPF_OK;
-    cpu->end_thread();
+    w->wrong += !out || cpu->finish(at, NULL) != DPF_OK;
+    cpu->close(at);
     free(out);
     return NULL;
 }
@@ -1256,9 +1269,9 @@ static void prepare(struct job *job)
         job->count += run_shape(job, i, NULL);
     }
     job->want = dpf_calloc(job->count, sizeof *job->want);
-    size_t at = 0;
+    size_t place = 0;
     for (size_t i = 0; job->want && i < SHAPES; i++)
-        at += run_shape(job, i, job->want + at);
+        place += run_shape(job, i, job->want + place);
 }
 
 /* Side by side, in different orders, with plans and scratch of their own. */
@@ -1279,15 +1292,14 @@ static void test_threads(void)
     CU_ASSERT(workers[0].wrong == 0 && workers[1].wrong == 0);
     /* this thread's plans are still there after the others' end */
     float *again = dpf_calloc(job.count, sizeof *again);
-    size_t at = 0;
+    size_t place = 0;
     for (size_t i = 0; again && i < SHAPES; i++)
-        at += run_shape(&job, i, again + at);
+        place += run_shape(&job, i, again + place);
     CU_ASSERT(again && memcmp(again, job.want, job.count * sizeof *again) == 0);
     pthread_barrier_destroy(&start);
     free(again);
     free(job.want);
     end();
-    cpu->end_thread();
 }
 
 const char dpf_suite[] = "cpu";

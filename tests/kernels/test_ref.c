@@ -158,7 +158,7 @@ static size_t box(const int64_t s[3])
 
 static void conv_forward(const struct check *c)
 {
-    k->conv_forward(c->shape, c->n, c->x, c->w, c->b, false, c->y);
+    k->conv_forward(NULL, c->shape, c->n, c->x, c->w, c->b, false, c->y);
 }
 
 static const struct {
@@ -190,14 +190,14 @@ static void test_conv_gradients(void)
         c.x = noise(xs), c.w = noise(ws), c.b = noise(bs), c.y = buffer(ys);
         c.dy = noise(ys);
         double *dx = buffer(xs), *dw = buffer(ws), *db = buffer(bs);
-        k->conv_backward_data(&p, n, c.dy, c.w, dx);
-        k->conv_backward_weights(&p, n, c.x, c.dy, dw, db);
+        k->conv_backward_data(NULL, &p, n, c.dy, c.w, dx);
+        k->conv_backward_weights(NULL, &p, n, c.x, c.dy, dw, db);
         compare(&c, c.x, dx, xs);
         compare(&c, c.w, dw, ws);
         compare(&c, c.b, db, bs);
         /* parameters' gradients add up */
         double *twice = copy(dw, ws);
-        k->conv_backward_weights(&p, n, c.x, c.dy, twice, NULL);
+        k->conv_backward_weights(NULL, &p, n, c.x, c.dy, twice, NULL);
         CU_ASSERT(fabs(dot(twice, twice, ws) - 4 * dot(dw, dw, ws)) <
                   1e-9 * dot(dw, dw, ws) + 1e-12);
     }
@@ -211,7 +211,7 @@ static void test_conv_by_hand(void)
     const double want[4] = {6, 6, 6, 6};
     struct dpf_conv p = conv(1, 1, (int64_t[]){1, 3, 3}, (int64_t[]){1, 2, 2}, 1, 0);
     double y[4];
-    k->conv_forward(&p, 1, x, w, b, false, y);
+    k->conv_forward(NULL, &p, 1, x, w, b, false, y);
     CU_ASSERT(memcmp(y, want, sizeof y) == 0);
 }
 
@@ -234,15 +234,15 @@ static void test_conv_channels_by_hand(void)
     double y[4], dx[6], dw[8] = {0}, db[2] = {1, 1};
     /* only the width is convolved */
     CU_ASSERT(p.out[0] == 1 && p.out[1] == 1 && p.out[2] == 2);
-    k->conv_forward(&p, 1, x, w, b, false, y);
+    k->conv_forward(NULL, &p, 1, x, w, b, false, y);
     CU_ASSERT(memcmp(y, want, sizeof y) == 0);
-    k->conv_forward(&p, 1, x, w, b, true, y);
+    k->conv_forward(NULL, &p, 1, x, w, b, true, y);
     CU_ASSERT(memcmp(y, cut_off, sizeof y) == 0);
-    k->conv_forward(&p, 1, x, w, NULL, true, y);
+    k->conv_forward(NULL, &p, 1, x, w, NULL, true, y);
     CU_ASSERT(y[0] == 0 && y[1] == 4 && y[2] == 0 && y[3] == 6);
-    k->conv_backward_data(&p, 1, dy, w, dx);
+    k->conv_backward_data(NULL, &p, 1, dy, w, dx);
     CU_ASSERT(memcmp(dx, want_dx, sizeof dx) == 0);
-    k->conv_backward_weights(&p, 1, x, dy, dw, db);
+    k->conv_backward_weights(NULL, &p, 1, x, dy, dw, db);
     CU_ASSERT(memcmp(dw, want_dw, sizeof dw) == 0 && db[0] == 5 && db[1] == 7);
 }
 
@@ -257,18 +257,18 @@ static void test_conv_relu(void)
         size_t ys = (size_t)(2 * p.out_channels) * box(p.out);
         double *x = noise(xs), *w = noise(ws), *b = noise((size_t)p.out_channels);
         double *plain = buffer(ys), *y = buffer(ys);
-        k->conv_forward(&p, 2, x, w, b, false, plain);
-        k->conv_forward(&p, 2, x, w, b, true, y);
+        k->conv_forward(NULL, &p, 2, x, w, b, false, plain);
+        k->conv_forward(NULL, &p, 2, x, w, b, true, y);
         for (size_t j = 0; j < ys; j++)
             CU_ASSERT(y[j] == fmax(plain[j], 0));
         b[0] = NAN;
-        k->conv_forward(&p, 2, x, w, b, true, y);
+        k->conv_forward(NULL, &p, 2, x, w, b, true, y);
         CU_ASSERT(isnan(y[0]));
     }
     finish();
 }
 
-/* Slots are the gradients of single examples. */
+/* What is kept are the gradients of single examples. */
 static void test_conv_norms(void)
 {
     start();
@@ -277,17 +277,16 @@ static void test_conv_norms(void)
         enum { N = 3 };
         size_t xs = (size_t)p.in_channels * box(p.in), bs = (size_t)p.out_channels;
         size_t ws = bs * (size_t)p.in_channels * box(p.kernel), ys = bs * box(p.out);
-        size_t slot = (size_t)k->conv_slot(&p);
+        size_t slot = (size_t)k->conv_kept(NULL, &p, 1);
         double *x = noise(N * xs), *dy = noise(N * ys), *slots = buffer(N * slot);
         double *norms = noise(N), *before = copy(norms, N);
         double *factor = noise(N), *all = buffer(ws), *sum = buffer(ws);
         double *got = noise(ws), *want = copy(got, ws);
         CU_ASSERT_FATAL(slot >= ws);
-        k->conv_example_gradients(&p, N, x, dy, slots);
-        k->row_norms(N, (int64_t)slot, slots, norms);
+        k->conv_example_norms(NULL, &p, N, x, dy, slots, norms);
         for (size_t e = 0; e < N; e++) {
             double *dw = buffer(ws);
-            k->conv_backward_weights(&p, 1, x + e * xs, dy + e * ys, dw, NULL);
+            k->conv_backward_weights(NULL, &p, 1, x + e * xs, dy + e * ys, dw, NULL);
             double norm = before[e] + dot(dw, dw, ws);
             CU_ASSERT(norms[e] >= norm && norms[e] < norm + 1e-5 * (norm - before[e]));
             for (size_t j = 0; j < ws; j++) {
@@ -295,16 +294,16 @@ static void test_conv_norms(void)
                 want[j] += factor[e] * dw[j];
             }
         }
-        k->conv_backward_weights(&p, N, x, dy, all, NULL);
+        k->conv_backward_weights(NULL, &p, N, x, dy, all, NULL);
         same(all, sum, ws);
-        k->conv_add_slots(&p, N, factor, slots, got);
+        k->conv_add_clipped(NULL, &p, N, factor, x, dy, slots, got);
         same(got, want, ws);
         /* a factor of 0 takes an example out, whatever stands in its slot */
         for (size_t j = 0; j < slot; j++)
             slots[slot + j] = NAN;
-        k->conv_backward_weights(&p, 1, x, dy, want, NULL);
-        k->conv_backward_weights(&p, 1, x + 2 * xs, dy + 2 * ys, want, NULL);
-        k->conv_add_slots(&p, N, (const double[]){1, 0, 1}, slots, got);
+        k->conv_backward_weights(NULL, &p, 1, x, dy, want, NULL);
+        k->conv_backward_weights(NULL, &p, 1, x + 2 * xs, dy + 2 * ys, want, NULL);
+        k->conv_add_clipped(NULL, &p, N, (const double[]){1, 0, 1}, x, dy, slots, got);
         same(got, want, ws);
     }
     finish();
@@ -315,9 +314,9 @@ static void test_norms_not_finite(void)
 {
     const double x[8] = {1, NAN, 2, 3, 1, 2, 3, 4}, dy[6] = {1, -1, 1, 1, 0, 0};
     double square[2] = {0, 5};
-    k->row_norms(2, 4, x, square);
+    k->row_norms(NULL, 2, 4, x, square);
     CU_ASSERT(isnan(square[0]) && square[1] >= 5 + 30 && square[1] < 35 + 1e-4);
-    k->dense_example_norms(2, 4, 3, true, x, dy, square);
+    k->dense_example_norms(NULL, 2, 4, 3, true, x, dy, square);
     CU_ASSERT(isnan(square[0]) && square[1] >= 35 + 31 && square[1] < 66 + 2e-4);
 }
 
@@ -326,13 +325,13 @@ static void test_norms_not_finite(void)
 static void max_forward(const struct check *c)
 {
     int32_t *chosen = dpf_calloc(c->y_count, sizeof *chosen);
-    k->max_pool_forward(c->shape, c->n, c->x, c->y, chosen);
+    k->max_pool_forward(NULL, c->shape, c->n, c->x, c->y, chosen);
     free(chosen);
 }
 
 static void average_forward(const struct check *c)
 {
-    k->average_pool_forward(c->shape, c->n, c->x, c->y);
+    k->average_pool_forward(NULL, c->shape, c->n, c->x, c->y);
 }
 
 static void test_pool_gradients(void)
@@ -352,11 +351,11 @@ static void test_pool_gradients(void)
         c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
         double *dx = buffer(xs);
         int32_t *chosen = dpf_calloc(ys, sizeof *chosen);
-        k->max_pool_forward(&p, 2, c.x, c.y, chosen);
-        k->max_pool_backward(&p, 2, c.dy, chosen, dx);
+        k->max_pool_forward(NULL, &p, 2, c.x, c.y, chosen);
+        k->max_pool_backward(NULL, &p, 2, c.dy, chosen, dx);
         c.forward = max_forward;
         compare(&c, c.x, dx, xs);
-        k->average_pool_backward(&p, 2, c.dy, dx);
+        k->average_pool_backward(NULL, &p, 2, c.dy, dx);
         c.forward = average_forward;
         compare(&c, c.x, dx, xs);
         free(chosen);
@@ -381,14 +380,14 @@ static void test_pool_by_hand(void)
     const int32_t places[4] = {2, 0, 1, 1};
     double y[4], dx[8];
     int32_t chosen[4];
-    k->max_pool_forward(&p, 1, x, y, chosen);
+    k->max_pool_forward(NULL, &p, 1, x, y, chosen);
     CU_ASSERT(memcmp(y, maxima, sizeof y) == 0);
     CU_ASSERT(memcmp(chosen, places, sizeof chosen) == 0);
-    k->max_pool_backward(&p, 1, dy, chosen, dx);
+    k->max_pool_backward(NULL, &p, 1, dy, chosen, dx);
     CU_ASSERT(memcmp(dx, max_dx, sizeof dx) == 0);
-    k->average_pool_forward(&p, 1, x, y);
+    k->average_pool_forward(NULL, &p, 1, x, y);
     CU_ASSERT(memcmp(y, means, sizeof y) == 0);
-    k->average_pool_backward(&p, 1, dy, dx);
+    k->average_pool_backward(NULL, &p, 1, dy, dx);
     CU_ASSERT(memcmp(dx, mean_dx, sizeof dx) == 0);
 }
 
@@ -408,8 +407,8 @@ static void test_gemm(void)
             bt[j * K + l] = b[l * N + j];
     for (int way = 0; way < 4; way++) {
         double *got = copy(c, M * N);
-        k->gemm(way & 1, way & 2, M, N, K, 2, way & 1 ? at : a, way & 2 ? bt : b, 0.5,
-                got);
+        k->gemm(NULL, way & 1, way & 2, M, N, K, 2, way & 1 ? at : a, way & 2 ? bt : b,
+                0.5, got);
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++) {
                 double want = 0.5 * c[i * N + j];
@@ -420,10 +419,10 @@ static void test_gemm(void)
     }
     /* beta 0 does not read what may be NaN */
     c[0] = NAN;
-    k->gemm(false, false, M, N, K, 1, a, b, 0, c);
+    k->gemm(NULL, false, false, M, N, K, 1, a, b, 0, c);
     CU_ASSERT(isfinite(c[0]));
     /* an empty sum is 0 */
-    k->gemm(false, true, M, N, 0, 1, a, b, 2, c);
+    k->gemm(NULL, false, true, M, N, 0, 1, a, b, 2, c);
     CU_ASSERT_DOUBLE_EQUAL(c[1], 2 * dot(a, (double[]){b[1], b[6], b[11], b[16]}, K),
                            1e-12);
     finish();
@@ -434,10 +433,10 @@ static void test_dense_norms(void)
     start();
     enum { N = 4, IN = 7, OUT = 3 };
     double *x = noise(N * IN), *dy = noise(N * OUT), *square = buffer(N);
-    k->dense_example_norms(N, IN, OUT, true, x, dy, square);
+    k->dense_example_norms(NULL, N, IN, OUT, true, x, dy, square);
     for (int e = 0; e < N; e++) {
         double *dw = buffer(OUT * IN);
-        k->gemm(true, false, OUT, IN, 1, 1, dy + e * OUT, x + e * IN, 0, dw);
+        k->gemm(NULL, true, false, OUT, IN, 1, 1, dy + e * OUT, x + e * IN, 0, dw);
         double norm = dot(dw, dw, OUT * IN) + dot(dy + e * OUT, dy + e * OUT, OUT);
         CU_ASSERT(square[e] >= norm && square[e] < norm * (1 + 2e-6));
     }
@@ -458,20 +457,20 @@ static void test_packed_bits(void)
     for (int i = 0; i < N; i++)
         for (int j = 0; j < COLUMNS; j++)
             x[i * COLUMNS + j] = bits[i * ROW + j / 8] >> (j % 8) & 1;
-    k->dense_bits_forward(N, COLUMNS, UNITS, bits, w, b, y);
-    k->gemm(false, false, N, UNITS, COLUMNS, 1, x, w, 0, want);
+    k->dense_bits_forward(NULL, N, COLUMNS, UNITS, bits, w, b, y);
+    k->gemm(NULL, false, false, N, UNITS, COLUMNS, 1, x, w, 0, want);
     for (int i = 0; i < N * UNITS; i++)
         CU_ASSERT_DOUBLE_EQUAL(y[i], want[i] + b[i % UNITS], 1e-12);
-    k->dense_bits_backward_weights(N, COLUMNS, UNITS, bits, dy, dw, db);
-    k->gemm(true, false, COLUMNS, UNITS, N, 1, x, dy, 0, due);
+    k->dense_bits_backward_weights(NULL, N, COLUMNS, UNITS, bits, dy, dw, db);
+    k->gemm(NULL, true, false, COLUMNS, UNITS, N, 1, x, dy, 0, due);
     for (int i = 0; i < UNITS * COLUMNS; i++)
         CU_ASSERT_DOUBLE_EQUAL(dw[i], due[i], 1e-12);
     for (int u = 0; u < UNITS; u++)
         CU_ASSERT_DOUBLE_EQUAL(db[u], dy[u] + dy[UNITS + u] + dy[2 * UNITS + u], 1e-12);
     for (int bias = 0; bias < 2; bias++) {
         double *square = noise(N), *norms = copy(square, N);
-        k->dense_bits_example_norms(N, COLUMNS, UNITS, bias, bits, dy, square);
-        k->dense_example_norms(N, COLUMNS, UNITS, bias, x, dy, norms);
+        k->dense_bits_example_norms(NULL, N, COLUMNS, UNITS, bias, bits, dy, square);
+        k->dense_example_norms(NULL, N, COLUMNS, UNITS, bias, x, dy, norms);
         same(square, norms, N);
     }
     finish();
@@ -481,24 +480,24 @@ static void test_packed_bits(void)
 
 static void unary_forward(const struct check *c)
 {
-    k->unary_forward((enum dpf_unary)c->function, (int64_t)c->y_count, c->x, c->y);
+    k->unary_forward(NULL, (enum dpf_unary)c->function, (int64_t)c->y_count, c->x, c->y);
 }
 
 static void softmax_forward(const struct check *c)
 {
-    k->softmax_forward(c->n, (int64_t)c->y_count / c->n, c->x, c->y);
+    k->softmax_forward(NULL, c->n, (int64_t)c->y_count / c->n, c->x, c->y);
 }
 
 static void test_function_gradients(void)
 {
     start();
     enum { COUNT = 30 };
-    for (int f = DPF_RELU; f <= DPF_CAP; f++) {
+    for (int f = 0; f < DPF_UNARY_COUNT; f++) {
         struct check c = {.forward = unary_forward, .y_count = COUNT, .function = f};
         c.x = noise(COUNT), c.y = buffer(COUNT), c.dy = noise(COUNT);
         double *dx = buffer(COUNT);
         unary_forward(&c);
-        k->unary_backward((enum dpf_unary)f, COUNT, c.y, c.dy, dx);
+        k->unary_backward(NULL, (enum dpf_unary)f, COUNT, c.x, c.y, c.dy, dx);
         compare(&c, c.x, dx, COUNT);
     }
     struct check c = {.forward = softmax_forward, .y_count = COUNT, .n = 3};
@@ -511,29 +510,29 @@ static void test_function_gradients(void)
             sum += c.y[r * COUNT / 3 + i];
         CU_ASSERT_DOUBLE_EQUAL(sum, 1, 1e-12);
     }
-    k->softmax_backward(3, COUNT / 3, c.y, c.dy, dx);
+    k->softmax_backward(NULL, 3, COUNT / 3, c.y, c.dy, dx);
     compare(&c, c.x, dx, COUNT);
     /* far values do not overflow */
     const double far[2] = {1000, -1000};
     double y[2];
-    k->softmax_forward(1, 2, far, y);
+    k->softmax_forward(NULL, 1, 2, far, y);
     CU_ASSERT(y[0] == 1 && y[1] == 0);
     /* what is not a number goes through ReLU as it is */
     const double odd[4] = {NAN, -1, -0.0, 2};
     double cut_off[4];
-    k->unary_forward(DPF_RELU, 4, odd, cut_off);
+    k->unary_forward(NULL, DPF_RELU, 4, odd, cut_off);
     CU_ASSERT(isnan(cut_off[0]) && cut_off[1] == 0 && cut_off[2] == 0 && cut_off[3] == 2);
     finish();
 }
 
 static void lrn_forward(const struct check *c)
 {
-    k->lrn_forward(c->shape, c->n, c->x, c->y);
+    k->lrn_forward(NULL, c->shape, c->n, c->x, c->y);
 }
 
 static void group_forward(const struct check *c)
 {
-    k->group_norm_forward(c->shape, c->n, c->x, c->w, c->b, c->y);
+    k->group_norm_forward(NULL, c->shape, c->n, c->x, c->w, c->b, c->y);
 }
 
 static void test_normalisation_gradients(void)
@@ -546,7 +545,7 @@ static void test_normalisation_gradients(void)
         struct check c = {.forward = lrn_forward, .shape = &lrns[i], .n = 2};
         c.y_count = count, c.x = noise(count), c.y = buffer(count), c.dy = noise(count);
         double *dx = buffer(count);
-        k->lrn_backward(&lrns[i], 2, c.x, c.dy, dx);
+        k->lrn_backward(NULL, &lrns[i], 2, c.x, c.dy, dx);
         compare(&c, c.x, dx, count);
     }
     static const struct dpf_group_norm norms[] = {
@@ -559,7 +558,7 @@ static void test_normalisation_gradients(void)
         c.x = noise(count), c.w = noise(channels), c.b = noise(channels);
         c.y = buffer(count), c.dy = noise(count);
         double *dx = buffer(count), *dw = buffer(channels), *db = buffer(channels);
-        k->group_norm_backward(p, 2, c.x, c.w, c.dy, dx, dw, db);
+        k->group_norm_backward(NULL, p, 2, c.x, c.w, c.dy, dx, dw, db);
         compare(&c, c.x, dx, count);
         compare(&c, c.w, dw, channels);
         compare(&c, c.b, db, channels);
@@ -575,18 +574,18 @@ static void test_normalisation_by_hand(void)
     const double want[4] = {1 / (1.0 + 1), 2 / (1.0 + 5), 3 / (1.0 + 9), 4 / (1.0 + 25)};
     struct dpf_lrn lrn = {2, 2, 2, 1, 1, 1};
     double y[4];
-    k->lrn_forward(&lrn, 1, x, y);
+    k->lrn_forward(NULL, &lrn, 1, x, y);
     same(y, want, 4);
     /* a group a channel: 1 3 and 2 4; one group: 1 2 3 4 */
     const double scale[2] = {1, 10}, shift[2] = {0, 100};
     const double single[4] = {-1, 90, 1, 110};
     struct dpf_group_norm norm = {2, 2, 2, 0};
-    k->group_norm_forward(&norm, 1, x, scale, shift, y);
+    k->group_norm_forward(NULL, &norm, 1, x, scale, shift, y);
     same(y, single, 4);
     double s = 1 / sqrt(1.25);
     const double both[4] = {-1.5 * s, 100 - 5 * s, 0.5 * s, 100 + 15 * s};
     norm.groups = 1;
-    k->group_norm_forward(&norm, 1, x, scale, shift, y);
+    k->group_norm_forward(NULL, &norm, 1, x, scale, shift, y);
     same(y, both, 4);
 }
 
@@ -594,7 +593,7 @@ static void test_normalisation_by_hand(void)
 
 static void min_max_forward(const struct check *c)
 {
-    k->min_max_forward(c->n, (int64_t)c->y_count / c->n, c->x, c->y);
+    k->min_max_forward(NULL, c->n, (int64_t)c->y_count / c->n, c->x, c->y);
 }
 
 struct blocks {
@@ -603,7 +602,7 @@ struct blocks {
 
 static void ball_forward(const struct check *c)
 {
-    k->ball_forward(c->n, (int64_t)c->y_count / c->n, c->x, c->y);
+    k->ball_forward(NULL, c->n, (int64_t)c->y_count / c->n, c->x, c->y);
 }
 
 static void test_ball(void)
@@ -615,7 +614,7 @@ static void test_ball(void)
         struct check c = {.forward = ball_forward, .n = N, .y_count = ys};
         c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
         double *dx = buffer(xs);
-        k->ball_backward(N, l, c.x, c.dy, dx);
+        k->ball_backward(NULL, N, l, c.x, c.dy, dx);
         compare(&c, c.x, dx, xs);
         ball_forward(&c);
         for (int e = 0; e < N; e++) { /* the direction stays, the radius is x_0's */
@@ -629,11 +628,11 @@ static void test_ball(void)
     /* 3 4 has length 5; x_0 = 0 halves the volume; the zero vector stays */
     const double x[6] = {0, 3, 4, 1, 0, 0}, dy[4] = {1, 1, 1, 1};
     double y[4], dx[6] = {7, 7, 7, 7, 7, 7};
-    k->ball_forward(2, 2, x, y);
+    k->ball_forward(NULL, 2, 2, x, y);
     CU_ASSERT_DOUBLE_EQUAL(y[0], 0.6 * sqrt(0.5), 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(y[1], 0.8 * sqrt(0.5), 1e-12);
     CU_ASSERT(y[2] == 0 && y[3] == 0);
-    k->ball_backward(2, 2, x, dy, dx);
+    k->ball_backward(NULL, 2, 2, x, dy, dx);
     CU_ASSERT(dx[3] == 0 && dx[4] == 0 && dx[5] == 0);
     finish();
 }
@@ -641,7 +640,7 @@ static void test_ball(void)
 static void upsample_forward(const struct check *c)
 {
     const struct blocks *b = c->shape;
-    k->upsample_forward(c->n, b->channels, b->in, b->factor, c->x, c->y);
+    k->upsample_forward(NULL, c->n, b->channels, b->in, b->factor, c->x, c->y);
 }
 
 static void test_min_max(void)
@@ -651,7 +650,7 @@ static void test_min_max(void)
     struct check c = {.forward = min_max_forward, .n = N, .y_count = N * COUNT};
     c.x = noise(N * COUNT), c.y = buffer(N * COUNT), c.dy = noise(N * COUNT);
     double *dx = buffer(N * COUNT);
-    k->min_max_backward(N, COUNT, c.x, c.dy, dx);
+    k->min_max_backward(NULL, N, COUNT, c.x, c.dy, dx);
     compare(&c, c.x, dx, N * COUNT);
     double lowest = 1, highest = 0;
     min_max_forward(&c);
@@ -662,8 +661,8 @@ static void test_min_max(void)
     CU_ASSERT(lowest == 0 && highest == 1);
     const double same[3] = {4, 4, 4};
     double y[3] = {1, 1, 1}, d[3] = {1, 1, 1};
-    k->min_max_forward(1, 3, same, y);
-    k->min_max_backward(1, 3, same, same, d);
+    k->min_max_forward(NULL, 1, 3, same, y);
+    k->min_max_backward(NULL, 1, 3, same, same, d);
     CU_ASSERT(y[0] == 0 && y[2] == 0 && d[0] == 0 && d[2] == 0);
     finish();
 }
@@ -679,14 +678,14 @@ static void test_upsample(void)
         struct check c = {.forward = upsample_forward, .shape = b, .n = 2};
         c.y_count = ys, c.x = noise(xs), c.y = buffer(ys), c.dy = noise(ys);
         double *dx = buffer(xs);
-        k->upsample_backward(2, b->channels, b->in, b->factor, c.dy, dx);
+        k->upsample_backward(NULL, 2, b->channels, b->in, b->factor, c.dy, dx);
         compare(&c, c.x, dx, xs);
     }
     /* two channels: (1 10) (2 20) becomes twice (1 10) (1 10) (2 20) (2 20) */
     const double x[4] = {1, 10, 2, 20};
     const double want[16] = {1, 10, 1, 10, 2, 20, 2, 20, 1, 10, 1, 10, 2, 20, 2, 20};
     double y[16];
-    k->upsample_forward(1, 2, (int64_t[]){1, 1, 2}, (int64_t[]){1, 2, 2}, x, y);
+    k->upsample_forward(NULL, 1, 2, (int64_t[]){1, 1, 2}, (int64_t[]){1, 2, 2}, x, y);
     CU_ASSERT(memcmp(y, want, sizeof y) == 0);
     finish();
 }
@@ -702,9 +701,9 @@ static void test_dropout(void)
     uint64_t keys[ROWS];
     for (int i = 0; i < ROWS; i++)
         keys[i] = (uint64_t)i;
-    k->dropout(ROWS, COLUMNS, 0.3, keys, 1, x, y);
-    k->dropout(ROWS, COLUMNS, 0.3, keys, 1, x, again);
-    k->dropout(ROWS, COLUMNS, 0.3, keys, 2, x, other);
+    k->dropout(NULL, ROWS, COLUMNS, 0.3, keys, 1, x, y);
+    k->dropout(NULL, ROWS, COLUMNS, 0.3, keys, 1, x, again);
+    k->dropout(NULL, ROWS, COLUMNS, 0.3, keys, 2, x, other);
     int left = 0, wrong = 0, differ = 0, rows_differ = 0;
     for (int i = 0; i < COUNT; i++) {
         left += y[i] != 0;
@@ -718,10 +717,10 @@ static void test_dropout(void)
     CU_ASSERT(fabs(left - 0.7 * COUNT) < 4.9 * sqrt(COUNT * 0.21));
     /* a row's mask goes by its key, not by its place in a batch; in place as well */
     memcpy(again, x, 2 * COLUMNS * sizeof *x);
-    k->dropout(2, COLUMNS, 0.3, keys + 7, 1, again, again);
+    k->dropout(NULL, 2, COLUMNS, 0.3, keys + 7, 1, again, again);
     CU_ASSERT(memcmp(again, y + 7 * COLUMNS, 2 * COLUMNS * sizeof *y) == 0);
     /* nothing is dropped at a rate of 0 */
-    k->dropout(ROWS, COLUMNS, 0, keys, 1, x, other);
+    k->dropout(NULL, ROWS, COLUMNS, 0, keys, 1, x, other);
     CU_ASSERT(memcmp(other, x, COUNT * sizeof *x) == 0);
     finish();
 }
@@ -733,14 +732,14 @@ static void test_layouts(void)
     const double first[12] = {1, 2, 3, 10, 20, 30, -1, -2, -3, -10, -20, -30};
     const double last[12] = {1, 10, 2, 20, 3, 30, -1, -10, -2, -20, -3, -30};
     double y[12];
-    k->to_channels_last(2, 2, 3, first, y);
+    k->to_channels_last(NULL, 2, 2, 3, first, y);
     CU_ASSERT(memcmp(y, last, sizeof y) == 0);
-    k->to_channels_first(2, 2, 3, last, y);
+    k->to_channels_first(NULL, 2, 2, 3, last, y);
     CU_ASSERT(memcmp(y, first, sizeof y) == 0);
     double *x = noise(3 * 5 * 7), *turned = buffer(3 * 5 * 7), *back = buffer(3 * 5 * 7);
-    k->to_channels_last(3, 5, 7, x, turned);
+    k->to_channels_last(NULL, 3, 5, 7, x, turned);
     CU_ASSERT(turned[1] == x[7] && turned[5] == x[1] && turned[35 + 2] == x[35 + 14]);
-    k->to_channels_first(3, 5, 7, turned, back);
+    k->to_channels_first(NULL, 3, 5, 7, turned, back);
     CU_ASSERT(memcmp(back, x, 3 * 5 * 7 * sizeof *x) == 0);
     finish();
 }
@@ -750,18 +749,18 @@ static void test_bias_and_copies(void)
     const double b[2] = {10, 20}, x[4] = {1, 2, 3, 4};
     double y[6] = {0, 1, 2, 3, 4, 5}, db[2] = {1, 1}, joined[6] = {0};
     const double biased[6] = {10, 21, 12, 23, 14, 25};
-    k->add_bias(3, 2, b, y);
+    k->add_bias(NULL, 3, 2, b, y);
     CU_ASSERT(memcmp(y, biased, sizeof y) == 0);
-    k->sum_bias(3, 2, y, db);
+    k->sum_bias(NULL, 3, 2, y, db);
     CU_ASSERT(db[0] == 37 && db[1] == 70);
-    k->add(6, y, y);
+    k->add(NULL, 6, y, y);
     CU_ASSERT(y[0] == 20 && y[5] == 50);
     /* rows of two into rows of three, behind the first */
-    k->copy_columns(2, 2, x, 2, joined + 1, 3);
+    k->copy_columns(NULL, 2, 2, x, 2, joined + 1, 3);
     CU_ASSERT(joined[0] == 0 && joined[1] == 1 && joined[2] == 2 && joined[3] == 0 &&
               joined[4] == 3 && joined[5] == 4);
     y[1] = NAN;
-    k->clear(y, 5);
+    k->clear(NULL, y, 5);
     CU_ASSERT(y[0] == 0 && y[1] == 0 && y[4] == 0 && y[5] == 50);
 }
 
@@ -770,18 +769,18 @@ static void test_scaled_rows(void)
 {
     double x[6] = {1, 2, NAN, INFINITY, 3, 4}, y[2] = {10, 20};
     const double factor[3] = {2, 0, -1};
-    k->add_scaled_rows(3, 2, factor, x, y);
+    k->add_scaled_rows(NULL, 3, 2, factor, x, y);
     CU_ASSERT(y[0] == 10 + 2 - 3 && y[1] == 20 + 4 - 4);
-    k->scale_rows(3, 2, factor, x);
+    k->scale_rows(NULL, 3, 2, factor, x);
     const double want[6] = {2, 4, 0, 0, -3, -4};
     CU_ASSERT(memcmp(x, want, sizeof x) == 0);
     double square[3] = {1, 1, 1};
-    k->row_norms(3, 2, x, square);
+    k->row_norms(NULL, 3, 2, x, square);
     CU_ASSERT(fabs(square[0] - 21) < 1e-4 && square[1] == 1 &&
               fabs(square[2] - 26) < 1e-4);
     /* products of less than a normal number are none */
     double tiny[2] = {1e-30, 1};
-    k->scale_rows(1, 2, (const double[]){1e-10}, tiny);
+    k->scale_rows(NULL, 1, 2, (const double[]){1e-10}, tiny);
     CU_ASSERT(tiny[0] == 0 && tiny[1] == 1e-10);
 }
 
@@ -791,22 +790,22 @@ static void test_relevance(void)
     const double r[4] = {6, 6, 6, 6}, z[4] = {2, -2, 0, 0.5};
     const double pro[4] = {3, 3, 0, 0}, con[4] = {-2, 0, -2, 0};
     double share[4], other[4], x[4] = {1, -2, 3, 0};
-    k->relevance_share(4, r, z, 0, share);
+    k->relevance_share(NULL, 4, r, z, 0, share);
     CU_ASSERT(share[0] == 3 && share[1] == -3 && share[2] == 0 && share[3] == 12);
-    k->relevance_share(4, r, z, 1, share);
+    k->relevance_share(NULL, 4, r, z, 1, share);
     CU_ASSERT(share[0] == 2 && share[1] == -2 && share[2] == 6 && share[3] == 4);
-    k->relevance_split(4, 2, 1, r, pro, con, share, other);
+    k->relevance_split(NULL, 4, 2, 1, r, pro, con, share, other);
     CU_ASSERT(share[0] == 4 && share[1] == 2 && share[2] == 0 && share[3] == 0);
     CU_ASSERT(other[0] == 3 && other[1] == 0 && other[2] == -3 && other[3] == 0);
     /* whatever the rule, what is handed on adds up to r: 4 * 3 + 3 * -2, 2 * 3, -3 * -2
      */
     for (int i = 0; i < 3; i++)
         CU_ASSERT(share[i] * pro[i] + other[i] * con[i] == 6);
-    k->take_part(true, 4, x, share);
-    k->take_part(false, 4, x, other);
+    k->take_part(NULL, true, 4, x, share);
+    k->take_part(NULL, false, 4, x, other);
     CU_ASSERT(share[0] == 0 && share[1] == -2 && share[2] == 0 && share[3] == 0);
     CU_ASSERT(other[0] == 1 && other[1] == 0 && other[2] == 3 && other[3] == 0);
-    k->multiply(4, z, x);
+    k->multiply(NULL, 4, z, x);
     CU_ASSERT(x[0] == 2 && x[1] == 4 && x[2] == 0 && x[3] == 0);
 }
 
@@ -829,13 +828,13 @@ static void test_single_precision(void)
         fw[i] = (float)w[i];
     for (int64_t i = 0; i < p.out_channels; i++)
         fb[i] = (float)b[i];
-    k->conv_forward(&p, N, x, w, b, true, y);
-    dpf_kernels_ref.conv_forward(&p, N, fx, fw, fb, true, fy);
+    k->conv_forward(NULL, &p, N, x, w, b, true, y);
+    dpf_kernels_ref.conv_forward(NULL, &p, N, fx, fw, fb, true, fy);
     for (size_t i = 0; i < ys; i++)
         CU_ASSERT_DOUBLE_EQUAL((double)fy[i], y[i], 1e-5 * (1 + fabs(y[i])));
     const float factor[2] = {2, -1};
     float rows[6] = {1, 2, 3, 4, 5, 6};
-    dpf_kernels_ref.scale_rows(2, 3, factor, rows);
+    dpf_kernels_ref.scale_rows(NULL, 2, 3, factor, rows);
     CU_ASSERT(rows[0] == 2 && rows[2] == 6 && rows[3] == -4 && rows[5] == -6);
     free(all);
     finish();
@@ -847,7 +846,7 @@ const struct dpf_test dpf_tests[] = {
     {"convolution: worked out by hand", test_conv_by_hand},
     {"convolution: two channels by hand", test_conv_channels_by_hand},
     {"convolution: ReLU at once", test_conv_relu},
-    {"convolution: slots and ghost norms of single examples", test_conv_norms},
+    {"convolution: norms and clipped sums of single examples", test_conv_norms},
     {"norms of what is not finite are not finite", test_norms_not_finite},
     {"pooling: gradients by finite differences", test_pool_gradients},
     {"pooling: two channels by hand", test_pool_by_hand},

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "account/compose.h"
-#include "account/loss.h"
 #include "account/pld.h"
+#include "account/privacy_loss.h"
 #include "account/rdp.h"
 #include "harness.h"
 #include "privacy/tradeoff.h"
@@ -609,10 +609,11 @@ static void losses_keep_their_mass(void)
                                     : kind == 1 ? laplace(c + 0.1, i % 2 ? 1 : 0.1, 1)
                                     : kind == 2 ? response(c, 4, 1)
                                                 : pure(c, 1);
-            struct dpf_loss l;
+            struct dpf_privacy_loss l;
             double p = 0, q = 0, step = dpf_spending_scale(&s) / (i % 3 ? 20 : 1000);
             double centre = i % 5 * step * 3;
-            CU_ASSERT_FATAL(dpf_loss_init(&l, &s, step, centre, 1e-15, NULL) == DPF_OK);
+            CU_ASSERT_FATAL(dpf_privacy_loss_init(&l, &s, step, centre, 1e-15, NULL) ==
+                            DPF_OK);
             for (size_t j = 0; j < l.count; j++) {
                 p += l.points[j].p;
                 q += l.points[j].q;
@@ -620,7 +621,7 @@ static void losses_keep_their_mass(void)
             if ((fabs(p - 1) > 1e-9 || fabs(q - 1) > 1e-9) && lost++ < 5)
                 printf("    kind %d, parameter %.17g, step %.17g: %g and %g\n", kind,
                        s.parameter, step, p, q);
-            dpf_loss_release(&l);
+            dpf_privacy_loss_release(&l);
         }
     CU_ASSERT_EQUAL(lost, 0);
 }

@@ -38,8 +38,9 @@ static void begin(struct rig *g, const char *text, int64_t records, bool alike)
     CU_ASSERT_FATAL(start && dpf_initialise(&g->model, "torch", 3, start));
     dpf_engine_put(&g->engine, start);
     free(start);
-    g->optimiser = dpf_optimiser_defaults(DPF_SGD, 0.1);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&g->optimiser, g->model.span, NULL) == DPF_OK);
+    g->optimiser = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.1);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&g->optimiser, &dpf_kernels_ref, NULL,
+                                       g->model.span, NULL) == DPF_OK);
     d->record = dpf_shape_elements(&g->model.nodes[0].shape);
     d->dtype = DPF_F32;
     d->record_bytes = d->record * sizeof(float);
@@ -78,17 +79,21 @@ static int64_t *lot_sum(struct rig *g, int64_t from, int64_t count, double clip,
     struct dpf_lot lot = {.data = &g->data,
                           .rows = g->rows + from,
                           .count = count,
+                          .loss = dpf_loss_find("cross-entropy"),
                           .rule = DPF_CLIP_FLAT,
                           .clip_l2 = clip,
                           .expected = 256,
                           .keys = keys + from};
     struct dpf_lot_result result;
     int64_t *sum = dpf_calloc(g->model.span, sizeof *sum);
-    struct dpf_optimiser still = dpf_optimiser_defaults(DPF_SGD, 0);
+    struct dpf_optimiser still = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0);
     CU_ASSERT_FATAL(sum &&
                     dpf_engine_gradients(&g->engine, &lot, &result, NULL) == DPF_OK);
     CU_ASSERT(dpf_engine_sums(&g->engine, sum) == dpf_lot_sum_step(clip));
+    CU_ASSERT_FATAL(dpf_optimiser_init(&still, &dpf_kernels_ref, NULL, g->model.span,
+                                       NULL) == DPF_OK);
     CU_ASSERT(dpf_engine_update(&g->engine, &still, 1, NULL, NULL) == DPF_OK);
+    dpf_optimiser_release(&still);
     return sum;
 }
 
@@ -140,7 +145,7 @@ static struct dpf_training_plan plan_of(double multiplier, enum dpf_sampling sam
     return (struct dpf_training_plan){.epochs = 4,
                                       .lot = 50,
                                       .sampling = sampling,
-                                      .loss = DPF_LOSS_CROSS_ENTROPY,
+                                      .loss = dpf_loss_find("cross-entropy"),
                                       .rule = DPF_CLIP_FLAT,
                                       .clip_l2 = 0.5,
                                       .seed = 5,

@@ -20,6 +20,7 @@
 #include "harness.h"
 #include "nn/geometry.h"
 #include "nn/initialise.h"
+#include "nn/ops/op.h"
 #include "nn/training.h"
 #include "random/seeded.h"
 
@@ -127,7 +128,7 @@ static float *record(struct rig *g, size_t i)
 struct lot {
     enum dpf_clip_rule rule;
     double clip;
-    enum dpf_loss loss;
+    const struct dpf_loss *loss;
     int64_t expected, count, at; /* at: the record that is added, taken, or replaced */
 };
 
@@ -232,7 +233,7 @@ static void judge_equal(const char *name, const struct form *f, int64_t count,
 {
     static const float values[] = {0.3f, 1.7f, 0.9999f, 0.1f};
     struct rig g;
-    struct lot l = {DPF_CLIP_FLAT, 1, DPF_LOSS_CROSS_ENTROPY, expected, count, 0};
+    struct lot l = {DPF_CLIP_FLAT, 1, dpf_loss_find("cross-entropy"), expected, count, 0};
     double worst = 0;
     begin(&g, f);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -252,10 +253,12 @@ static const char conv_text[] = "input x 1x12x12\nc = conv x out=64 kernel=11\n"
 
 static void force_again(struct rig *g)
 {
-    for (int i = 0; i < g->engine.threads; i++)
+    bool can = g->engine.kernels == dpf_kernels_cpu();
+    for (int i = 0; can && i < g->engine.threads; i++)
         for (size_t j = 0; j < g->model.count; j++) {
             struct dpf_layer *l = &g->engine.workers[i].net.layers[j];
-            l->way = l->way == DPF_WAY_KEPT ? DPF_WAY_AGAIN : l->way;
+            g->engine.kernels->release(g->engine.workers[i].context, l->kept);
+            l->kept = NULL;
         }
 }
 
@@ -264,7 +267,7 @@ static void judge_empty_picture(bool again)
 {
     struct rig g;
     struct form f = {conv_text, 2, 1024, false, true};
-    struct lot l = {DPF_CLIP_FLAT, 1, DPF_LOSS_SQUARED, 1024, 1024, 0};
+    struct lot l = {DPF_CLIP_FLAT, 1, dpf_loss_find("squared"), 1024, 1024, 0};
     begin(&g, &f);
     struct dpf_seeded r;
     dpf_seeded_init(&r, "judge empty", 1, 0);
@@ -290,7 +293,7 @@ static void judge_underflow(void)
     static const float targets[] = {2e-23f, 1e-23f, 1e-25f, 1e-38f, 1e-40f};
     struct rig g;
     struct form f = {"input x 4000\ny = dense x out=1\noutput y\n", 2, 0, false, true};
-    struct lot l = {DPF_CLIP_FLAT, 1, DPF_LOSS_SQUARED, 64, 64, 0};
+    struct lot l = {DPF_CLIP_FLAT, 1, dpf_loss_find("squared"), 64, 64, 0};
     double worst = 0;
     begin(&g, &f);
     memset(g.weights, 0, g.model.span * sizeof *g.weights);
@@ -306,7 +309,7 @@ static void judge_underflow(void)
     end(&g);
 }
 
-static void use_own_output(struct rig *g, enum dpf_loss loss)
+static void use_own_output(struct rig *g, const struct dpf_loss *loss)
 {
     struct dpf_lot lot = {.data = &g->data,
                           .rows = g->rows,
@@ -325,7 +328,7 @@ static void judge_row_counts(void)
     double worst = 0, limit = INFINITY;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         struct rig g;
-        struct lot l = {DPF_CLIP_FLAT, 1e-6, DPF_LOSS_SQUARED, 1, 1, 0};
+        struct lot l = {DPF_CLIP_FLAT, 1e-6, dpf_loss_find("squared"), 1, 1, 0};
         char text[80];
         snprintf(text, sizeof text, "input x %d\ny = dense x out=%d\noutput y\n",
                  inputs[i], i % 2 ? 3 : 1);
@@ -355,7 +358,7 @@ static void judge_automatic(void)
     struct rig g;
     struct form f = {"input x 4\ny = dense x out=2 bias=0\noutput y\n", 1, 64, false,
                      true};
-    struct lot l = {DPF_CLIP_AUTOMATIC, 1, DPF_LOSS_SQUARED, 64, 64, 0};
+    struct lot l = {DPF_CLIP_AUTOMATIC, 1, dpf_loss_find("squared"), 64, 64, 0};
     double worst = 0;
     begin(&g, &f);
     fill_equal(&g, 1);
@@ -381,7 +384,7 @@ static void judge_margin(void)
     struct rig g;
     struct form f = {"input x 1\ny = dense x out=1 bias=0\noutput y\n", 1, 0, false,
                      true};
-    struct lot l = {DPF_CLIP_FLAT, 1, DPF_LOSS_SQUARED, 1, 113, 112};
+    struct lot l = {DPF_CLIP_FLAT, 1, dpf_loss_find("squared"), 1, 113, 112};
     double worst = 0;
     begin(&g, &f);
     fill_equal(&g, 1);
@@ -402,7 +405,7 @@ static void judge_margin(void)
 static void judge_cancelling_gradients(int outputs, int hidden, double *worst)
 {
     struct rig g;
-    struct lot l = {DPF_CLIP_FLAT, 1e-12, DPF_LOSS_SQUARED, 1, 1, 0};
+    struct lot l = {DPF_CLIP_FLAT, 1e-12, dpf_loss_find("squared"), 1, 1, 0};
     char text[120];
     snprintf(text, sizeof text,
              "input x 3\nh = dense x out=%d\na = tanh h\ny = dense a out=%d bias=0\n"
@@ -667,9 +670,9 @@ static void draw_targets(struct rig *g, struct trial *t)
     size_t outputs = g->data.positions;
     t->target_kind = below(5);
     t->targets = (enum size)below(SIZES);
-    t->lot.loss = g->data.values ? DPF_LOSS_SQUARED
-                  : below(4)     ? DPF_LOSS_CROSS_ENTROPY
-                                 : DPF_LOSS_LOGISTIC;
+    t->lot.loss = g->data.values ? dpf_loss_find("squared")
+                  : below(4)     ? dpf_loss_find("cross-entropy")
+                                 : dpf_loss_find("logistic");
     if (g->data.labels)
         draw_labels(g, t);
     else if (t->target_kind == 0)
@@ -719,11 +722,11 @@ static void print_trial(const char *what, const struct trial *t, double ratio)
 {
     const struct lot *l = &t->lot;
     printf("# %s: moved / stated %.9f: %s, %d threads, microbatch %" PRId64
-           ", rule %d, clip %g, loss %d, lot %" PRId64 " of %" PRId64 ", at %" PRId64
+           ", rule %d, clip %g, loss %s, lot %" PRId64 " of %" PRId64 ", at %" PRId64
            ", weights %d, records %d and %d in pattern %d, keys %d, targets %d.%d, way "
            "%s\n# ",
            what, ratio, t->form.ref ? "ref" : "cpu", t->form.threads, t->form.microbatch,
-           (int)l->rule, l->clip, (int)l->loss, l->count, l->expected, l->at,
+           (int)l->rule, l->clip, l->loss->name, l->count, l->expected, l->at,
            (int)t->weights, (int)t->records, (int)t->others, (int)t->pattern, t->keys,
            t->target_kind, (int)t->targets, t->again ? "again" : "its own");
     for (const char *c = t->text; *c; c++)
@@ -825,7 +828,8 @@ static void test_threads(void)
         t.form.values = false;
         for (int i = 0; i < 4; i++) {
             struct rig g;
-            struct lot l = {DPF_CLIP_FLAT, 0.1, DPF_LOSS_CROSS_ENTROPY, 350, 350, 0};
+            struct lot l = {DPF_CLIP_FLAT, 0.1, dpf_loss_find("cross-entropy"),
+                            350,           350, 0};
             t.form.threads = threads[i];
             begin(&g, &t.form);
             struct dpf_seeded r;
@@ -846,9 +850,16 @@ static void test_threads(void)
 
 /* ----------------------------------------------------------------------- rows apart */
 
+/* Numbers that an example's gradient of node i's weights takes, where it is kept. */
+static int64_t slot_of(struct dpf_network *net, size_t i)
+{
+    struct dpf_node_run r = dpf_node_run_of(net, i, 0, 1);
+    return r.node->parameter_count ? r.node->op->parameters->room(&r).kept : 0;
+}
+
 /* Everything that a backward left of row e: values, gradients, squares, what is kept
  * of it. How many numbers. */
-static size_t take_row(const struct dpf_network *net, int64_t e, double *out)
+static size_t take_row(struct dpf_network *net, int64_t e, double *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < net->model->count; i++) {
@@ -858,11 +869,12 @@ static size_t take_row(const struct dpf_network *net, int64_t e, double *out)
             out[count++] = (double)l->value[e * record + j];
         for (int64_t j = 0; l->gradient && l->filled && j < record; j++)
             out[count++] = (double)l->gradient[e * record + j];
-        for (int64_t j = 0; l->way == DPF_WAY_KEPT && l->filled && j < l->slot; j++)
-            out[count++] = (double)l->slots[e * l->slot + j];
+        int64_t slot = slot_of(net, i);
+        for (int64_t j = 0; l->kept && l->filled && j < slot; j++)
+            out[count++] = (double)l->kept[e * slot + j];
     }
-    out[count++] = net->host_squares[e];
-    out[count++] = (double)net->host_factors[e];
+    out[count++] = net->squares[e];
+    out[count++] = (double)net->factors[e];
     return count;
 }
 
@@ -880,7 +892,7 @@ static size_t row_numbers(const struct rig *g)
     size_t count = 2;
     for (size_t i = 0; i < g->model.count; i++)
         count += 2 * (size_t)dpf_nn_elements(&g->model.nodes[i].shape) +
-                 (size_t)g->engine.workers[0].net.layers[i].slot;
+                 (size_t)slot_of(&g->engine.workers[0].net, i);
     return count;
 }
 
@@ -954,12 +966,13 @@ static double step_without(const char *text, int64_t count, int64_t at,
         .epochs = 1,
         .lot = POPULATION,
         .sampling = DPF_SAMPLE_POISSON,
-        .loss = DPF_LOSS_CROSS_ENTROPY,
+        .loss = dpf_loss_find("cross-entropy"),
         .rule = rule,
         .clip_l2 = 0.7,
         .seed = 5,
         .noise = {.multiplier = 0.5, .population = POPULATION, .insecure = true}};
-    struct dpf_optimiser sgd = dpf_optimiser_defaults(DPF_SGD, POPULATION * 64.0);
+    struct dpf_optimiser sgd =
+        dpf_optimiser_defaults(dpf_step_kind_find("sgd"), POPULATION * 64.0);
     begin(&g, &f);
     for (size_t i = 0; i < (size_t)count * g.data.record; i++)
         record(&g, 0)[i] = 0.3f + 0.01f * (float)(i % g.data.record);
@@ -971,7 +984,8 @@ static double step_without(const char *text, int64_t count, int64_t at,
         memmove(record(&g, (size_t)at), record(&g, (size_t)at + 1),
                 (size_t)(count - 1 - at) * g.data.record_bytes);
     }
-    CU_ASSERT_FATAL(dpf_optimiser_init(&sgd, g.model.span, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(
+        dpf_optimiser_init(&sgd, &dpf_kernels_ref, NULL, g.model.span, NULL) == DPF_OK);
     CU_ASSERT_FATAL(dpf_training_init(&t, &plan, &g.engine, &sgd, &g.data, NULL) ==
                     DPF_OK);
     CU_ASSERT(dpf_training_step(&t, &told, NULL) == DPF_OK);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "harness.h"
+#include "kernels/host.h"
 #include "privacy/grid.h"
 #include "privacy/lot_sum.h"
 #include "random/seeded.h"
@@ -140,7 +141,7 @@ static void test_integers(void)
             sums[i] = before[i] = (int64_t)dpf_seeded_u64(&source) >> 3;
         }
         part[7] = copy[7] = NAN; /* cannot be, and must not harm */
-        dpf_lot_sum_add(step, part, sums, COUNT);
+        dpf_host_grid_add(NULL, step, COUNT, part, sums);
         for (int i = 0; i < COUNT; i++) {
             int64_t want = i == 7 ? 0 : llrint((double)copy[i] / step);
             wrong += part[i] != 0 || sums[i] - before[i] != want;
@@ -149,7 +150,7 @@ static void test_integers(void)
     }
     float huge[2] = {INFINITY, -INFINITY};
     int64_t bounded[2] = {0};
-    dpf_lot_sum_add(0x1p-36, huge, bounded, 2);
+    dpf_host_grid_add(NULL, 0x1p-36, 2, huge, bounded);
     CU_ASSERT(bounded[0] == (int64_t)1 << 50 && bounded[1] == -((int64_t)1 << 50));
 }
 

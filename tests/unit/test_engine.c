@@ -117,7 +117,7 @@ static void begin(struct rig *g)
     add_field(&g->header, "x", DPF_F32, 2, (uint64_t[]){8, 8});
     add_field(&g->header, "y", DPF_U8, 0, NULL)->classes = CLASSES;
     g->need = (struct dpf_dataset_need){
-        .model = &g->model, .x = "x", .y = "y", .loss = DPF_LOSS_CROSS_ENTROPY};
+        .model = &g->model, .x = "x", .y = "y", .loss = dpf_loss_find("cross-entropy")};
     struct dpf_batch b = batch_of(&g->header, ROWS);
     dpf_seeded_init(&r, "test engine", 1, 0);
     for (uint64_t i = 0; i < ROWS * PIXELS; i++)
@@ -149,7 +149,7 @@ static struct dpf_lot lot_of(const struct rig *g, enum dpf_clip_rule rule)
     return (struct dpf_lot){.data = &g->data,
                             .rows = g->rows,
                             .count = ROWS,
-                            .loss = DPF_LOSS_CROSS_ENTROPY,
+                            .loss = dpf_loss_find("cross-entropy"),
                             .rule = rule,
                             .clip_l2 = rule == DPF_CLIP_LAYER ? 0.7 : 2.5,
                             .expected = ROWS,
@@ -173,7 +173,7 @@ static void start(struct dpf_engine *e, const struct dpf_model *m,
 }
 
 /* What all workers have added up, as floats or as integers; heap. */
-static double *sums_of(const struct dpf_engine *e)
+static double *sums_of(struct dpf_engine *e)
 {
     double *sum = dpf_calloc(e->model->span, sizeof *sum);
     int64_t *integers = dpf_calloc(e->model->span, sizeof *integers);
@@ -206,10 +206,13 @@ static double *by_one_network(const struct rig *g, const struct dpf_kernels *k,
 {
     static float x[ROWS * PIXELS], d[ROWS * CLASSES];
     struct dpf_network net;
+    struct dpf_context *context;
+    CU_ASSERT_FATAL(k->open(0, &context, NULL) == DPF_OK);
     CU_ASSERT_FATAL(
         dpf_network_init(&net,
                          &(struct dpf_network_setup){.model = &g->model,
                                                      .kernels = k,
+                                                     .context = context,
                                                      .parameters = g->parameters,
                                                      .capacity = ROWS,
                                                      .training = true,
@@ -225,7 +228,7 @@ static double *by_one_network(const struct rig *g, const struct dpf_kernels *k,
         for (int l = 1; l < CLASSES; l++)
             best = z[l] > z[best] ? l : best;
         result->correct += best == t.labels[0];
-        result->loss += dpf_loss_example(lot->loss, CLASSES, 1, z, &t, d + e * CLASSES);
+        result->loss += (lot->loss)->example(CLASSES, 1, z, &t, d + e * CLASSES);
     }
     result->clipped = dpf_network_backward(&net, lot->count, d, lot->rule, lot->clip_l2);
     double *sum = dpf_calloc(g->model.span, sizeof *sum);
@@ -233,6 +236,7 @@ static double *by_one_network(const struct rig *g, const struct dpf_kernels *k,
     for (size_t i = 0; i < g->model.span; i++)
         sum[i] = (double)net.gradients[i];
     dpf_network_release(&net);
+    k->close(context);
     return sum;
 }
 
@@ -382,8 +386,9 @@ static void test_empty_lot(void)
         .node = g.model.output, .values = &value, .losses = &loss, .result = &result};
     CU_ASSERT(dpf_engine_values(&e, &lot, &want, NULL) == DPF_OK);
     CU_ASSERT(result.loss == 0 && value == 5 && loss == 5);
-    struct dpf_optimiser o = dpf_optimiser_defaults(DPF_SGD, 1);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, g.model.span, NULL) == DPF_OK);
+    struct dpf_optimiser o = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 1);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, g.model.span, NULL) ==
+                    DPF_OK);
     CU_ASSERT(dpf_engine_update(&e, &o, 4, NULL, NULL) == DPF_OK);
     after = dpf_calloc(g.model.span, sizeof *after);
     CU_ASSERT_FATAL(after != NULL);
@@ -449,7 +454,7 @@ static float *noise_for(const struct dpf_model *m, const struct dpf_gaussian *g,
 }
 
 /* Two steps of the engine against the optimiser on the mean, worked out by hand. */
-static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind kind,
+static void check_update_on(const struct dpf_kernels *k, const struct dpf_step_kind *kind,
                             int threads, bool noisy)
 {
     struct rig g;
@@ -462,8 +467,9 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
     begin(&g);
     size_t span = g.model.span;
     struct dpf_lot lot = lot_of(&g, DPF_CLIP_FLAT);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, span, NULL) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&own, span, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, span, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&own, &dpf_kernels_ref, NULL, span, NULL) ==
+                    DPF_OK);
     struct dpf_gaussian three = three_for(&g.model);
     float *after = dpf_calloc(span, sizeof *after);
     float *mean = dpf_calloc(span, sizeof *mean);
@@ -480,8 +486,8 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
         double *sum = sums_of(&e);
         for (size_t i = 0; i < span; i++)
             mean[i] = (float)((sum[i] + (noisy ? (double)noise[i] : 0)) / divisor);
-        dpf_optimiser_begin(&own);
-        dpf_optimiser_update(&own, 0, span, g.parameters, mean);
+        dpf_optimiser_begin(&own, 1);
+        dpf_optimiser_update(&own, NULL, 0, span, g.parameters, mean);
         CU_ASSERT(dpf_engine_update(&e, &o, divisor, noisy ? &draw : NULL, NULL) ==
                   DPF_OK);
         CU_ASSERT(o.step == (uint64_t)step + 1);
@@ -505,7 +511,7 @@ static void check_update_on(const struct dpf_kernels *k, enum dpf_optimiser_kind
     end(&g);
 }
 
-static void check_update(enum dpf_optimiser_kind kind, int threads, bool noisy)
+static void check_update(const struct dpf_step_kind *kind, int threads, bool noisy)
 {
     check_update_on(dpf_kernels_cpu(), kind, threads, noisy);
 }
@@ -516,19 +522,19 @@ static void test_device_updates(void)
     struct dpf_kernels device = dpf_kernels_ref;
     device.host_memory = false;
     for (int threads = 1; threads <= 2; threads++) {
-        check_update_on(&device, DPF_ADAM, threads, true);
-        check_update_on(&device, DPF_MOMENTUM, threads, false);
+        check_update_on(&device, dpf_step_kind_find("adam"), threads, true);
+        check_update_on(&device, dpf_step_kind_find("momentum"), threads, false);
     }
 }
 
 static void test_updates(void)
 {
     for (int threads = 1; threads <= 3; threads++) {
-        check_update(DPF_SGD, threads, false);
-        check_update(DPF_SGD, threads, true);
+        check_update(dpf_step_kind_find("sgd"), threads, false);
+        check_update(dpf_step_kind_find("sgd"), threads, true);
     }
-    check_update(DPF_MOMENTUM, 2, true);
-    check_update(DPF_ADADELTA, 3, true);
+    check_update(dpf_step_kind_find("momentum"), 2, true);
+    check_update(dpf_step_kind_find("adadelta"), 3, true);
 }
 
 /* Noise alone: the sums were cleared, so a step moves by rate times noise over divisor,
@@ -538,11 +544,11 @@ static void test_noise(void)
     struct rig g;
     struct dpf_engine e;
     struct dpf_lot_result result;
-    struct dpf_optimiser o = dpf_optimiser_defaults(DPF_SGD, 0.5);
+    struct dpf_optimiser o = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.5);
     begin(&g);
     size_t span = g.model.span;
     struct dpf_lot lot = lot_of(&g, DPF_CLIP_NONE);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, span, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, span, NULL) == DPF_OK);
     struct dpf_gaussian three = three_for(&g.model);
     struct dpf_lot_noise draw = {
         .mechanism = &three, .insecure = true, .seed = 2, .step = 7};
@@ -588,11 +594,14 @@ static void check_values(const struct dpf_kernels *k, int threads, int64_t micro
                                      .microbatch = microbatch,
                                      .every_value = true};
     CU_ASSERT_FATAL(dpf_engine_init(&e, &setup, NULL) == DPF_OK);
+    struct dpf_context *context;
+    CU_ASSERT_FATAL(k->open(0, &context, NULL) == DPF_OK);
     dpf_engine_put(&e, g.parameters);
     CU_ASSERT_FATAL(
         dpf_network_init(&net,
                          &(struct dpf_network_setup){.model = &g.model,
                                                      .kernels = k,
+                                                     .context = context,
                                                      .parameters = g.parameters,
                                                      .capacity = ROWS,
                                                      .every_value = true},
@@ -619,6 +628,7 @@ static void check_values(const struct dpf_kernels *k, int threads, int64_t micro
             CU_ASSERT(memcmp(got, x, sizeof x) == 0);
     }
     dpf_network_release(&net);
+    k->close(context);
     dpf_engine_release(&e);
     end(&g);
 }
@@ -642,24 +652,25 @@ static void score(int row, double z[3])
                (double)weight[l][1] * (double)points[row][1] + (double)bias[l];
 }
 
-static double own_loss(enum dpf_loss loss, int row, int label, const float *values)
+static double own_loss(const struct dpf_loss *loss, int row, int label,
+                       const float *values)
 {
     double z[3], sum = 0, all = 0;
     score(row, z);
     for (int l = 0; l < 3; l++) {
         all += exp(z[l]);
-        if (loss == DPF_LOSS_LOGISTIC)
+        if (loss == dpf_loss_find("logistic"))
             sum += log(1 + exp(z[l])) - (l == label) * z[l];
-        else if (loss == DPF_LOSS_SQUARED)
+        else if (loss == dpf_loss_find("squared"))
             sum += (z[l] - (double)values[l]) * (z[l] - (double)values[l]) / 2;
-        else if (loss == DPF_LOSS_TAYLOR)
+        else if (loss == dpf_loss_find("taylor2"))
             sum += log(2) + (double)values[2 * l] * z[l] +
                    (double)values[2 * l + 1] * z[l] * z[l];
     }
-    return loss == DPF_LOSS_CROSS_ENTROPY ? log(all) - z[label] : sum;
+    return loss == dpf_loss_find("cross-entropy") ? log(all) - z[label] : sum;
 }
 
-static void check_losses(enum dpf_loss loss, uint64_t targets)
+static void check_losses(const struct dpf_loss *loss, uint64_t targets)
 {
     static const int labels[4] = {1, 0, 2, 1};
     /* z: (-0.9, 0.55, 2.3), (4.1, 0.55, -4.7), (-0.9, -0.075, 1.8), (-3.4, -1.6, 4.05) */
@@ -669,7 +680,8 @@ static void check_losses(enum dpf_loss loss, uint64_t targets)
     struct dpf_dataset d;
     struct dpf_engine e;
     float values[4][6];
-    bool labelled = loss == DPF_LOSS_CROSS_ENTROPY || loss == DPF_LOSS_LOGISTIC;
+    bool labelled =
+        loss == dpf_loss_find("cross-entropy") || loss == dpf_loss_find("logistic");
     parse(&m, "input x 2\ny = dense x out=3\noutput y\n");
     add_field(&h, "x", DPF_F64, 1, (uint64_t[]){2});
     add_field(&h, "t", labelled ? DPF_I64 : DPF_F32, labelled ? 0 : 1, &targets);
@@ -717,10 +729,10 @@ static void check_losses(enum dpf_loss loss, uint64_t targets)
 
 static void test_losses(void)
 {
-    check_losses(DPF_LOSS_CROSS_ENTROPY, 1);
-    check_losses(DPF_LOSS_LOGISTIC, 1);
-    check_losses(DPF_LOSS_SQUARED, 3);
-    check_losses(DPF_LOSS_TAYLOR, 6);
+    check_losses(dpf_loss_find("cross-entropy"), 1);
+    check_losses(dpf_loss_find("logistic"), 1);
+    check_losses(dpf_loss_find("squared"), 3);
+    check_losses(dpf_loss_find("taylor2"), 6);
 }
 
 /* A 1x1 convolution over pictures of 2x3 positions; its values, losses and sums. */
@@ -733,8 +745,8 @@ struct positions {
     struct dpf_lot_result result;
 };
 
-static void run_positions(struct positions *p, enum dpf_loss loss, enum dpf_dtype dtype,
-                          int rank, const uint64_t *dim)
+static void run_positions(struct positions *p, const struct dpf_loss *loss,
+                          enum dpf_dtype dtype, int rank, const uint64_t *dim)
 {
     static const uint32_t rows[] = {0, 1};
     struct dpf_engine e;
@@ -780,7 +792,7 @@ static void test_voxels(void)
 {
     struct positions p;
     int64_t correct = 0;
-    run_positions(&p, DPF_LOSS_VOXEL, DPF_U8, 2, (uint64_t[]){2, 3});
+    run_positions(&p, dpf_loss_find("voxel"), DPF_U8, 2, (uint64_t[]){2, 3});
     CU_ASSERT(p.d.positions == 6 && p.d.classes == 2);
     for (int r = 0; r < 2; r++) {
         double own = 0;
@@ -800,7 +812,7 @@ static void test_voxels(void)
 static void test_squared_pictures(void)
 {
     struct positions p;
-    run_positions(&p, DPF_LOSS_SQUARED, DPF_F32, 3, (uint64_t[]){2, 2, 3});
+    run_positions(&p, dpf_loss_find("squared"), DPF_F32, 3, (uint64_t[]){2, 2, 3});
     for (int r = 0; r < 2; r++) {
         double own = 0;
         for (int i = 0; i < 12; i++) {
@@ -820,7 +832,7 @@ static void fill_dataset(struct dpf_dataset *d, struct dpf_header *h,
                          const struct dpf_model *m, enum dpf_dtype dtype, uint64_t count,
                          uint64_t rows)
 {
-    struct dpf_dataset_need need = {m, "x", NULL, DPF_LOSS_CROSS_ENTROPY};
+    struct dpf_dataset_need need = {m, "x", NULL, dpf_loss_find("cross-entropy")};
     add_field(h, "x", dtype, 1, &count);
     struct dpf_batch b = batch_of(h, rows);
     for (uint64_t i = 0; i < rows * count; i++)
@@ -921,7 +933,7 @@ static void test_label_range(void)
         parse(&m, "input x 2\ny = dense x out=3\noutput y\n");
         add_field(&h, "x", DPF_U8, 1, (uint64_t[]){2});
         add_field(&h, "label", cases[c].dtype, 0, NULL);
-        struct dpf_dataset_need need = {&m, "x", "label", DPF_LOSS_CROSS_ENTROPY};
+        struct dpf_dataset_need need = {&m, "x", "label", dpf_loss_find("cross-entropy")};
         struct dpf_batch b = batch_of(&h, 3);
         CU_ASSERT_FATAL(dpf_dataset_init(&d, &h, &need, NULL) == DPF_OK);
         CU_ASSERT(dpf_dataset_add(&d, &h, &b, &need, &e) == DPF_OK);
@@ -942,7 +954,7 @@ static void test_label_range(void)
 }
 
 /* One field x and one field y against a network: what dpf_dataset_init says. */
-static bool fits(const char *net, enum dpf_loss loss, struct dpf_field x,
+static bool fits(const char *net, const struct dpf_loss *loss, struct dpf_field x,
                  struct dpf_field y, const char *message)
 {
     struct dpf_model m;
@@ -974,7 +986,7 @@ static void test_fitting(void)
                       packed[] = "input x 64 bits\ny = dense x out=3\noutput y\n",
                       voxels[] = "input x 1x4x4\ny = conv x out=3 kernel=1\noutput y\n",
                       volume[] = "input x 2x2x4x4\ny = conv x out=3 kernel=1\noutput y\n";
-    const enum dpf_loss label = DPF_LOSS_CROSS_ENTROPY;
+    const struct dpf_loss *label = dpf_loss_find("cross-entropy");
     const struct dpf_field x = FIELD(DPF_U8, 2, 8, 8), y = FIELD(DPF_U8, 0, 0);
     struct dpf_field four = y;
     four.classes = 4;
@@ -996,21 +1008,25 @@ static void test_fitting(void)
     CU_ASSERT(fits(picture, label, x, FIELD(DPF_BITS, 1, 1), "'y' is bits, not labels"));
     CU_ASSERT(fits(picture, label, x, four,
                    "field 'y' has 4 classes, the network's output 'y' has 3"));
-    CU_ASSERT(fits(picture, DPF_LOSS_SQUARED, x, FIELD(DPF_F32, 1, 3), NULL));
-    CU_ASSERT(fits(picture, DPF_LOSS_SQUARED, x, y, "needs 3 targets"));
-    CU_ASSERT(fits(picture, DPF_LOSS_SQUARED, x, FIELD(DPF_BITS, 1, 3), "not values"));
-    CU_ASSERT(fits(picture, DPF_LOSS_TAYLOR, x, FIELD(DPF_F64, 2, 3, 2), NULL));
-    CU_ASSERT(fits(picture, DPF_LOSS_TAYLOR, x, FIELD(DPF_F64, 1, 3), NULL));
-    CU_ASSERT(fits(picture, DPF_LOSS_TAYLOR, x, FIELD(DPF_F64, 1, 4), "needs 6 targets"));
+    CU_ASSERT(fits(picture, dpf_loss_find("squared"), x, FIELD(DPF_F32, 1, 3), NULL));
+    CU_ASSERT(fits(picture, dpf_loss_find("squared"), x, y, "needs 3 targets"));
+    CU_ASSERT(
+        fits(picture, dpf_loss_find("squared"), x, FIELD(DPF_BITS, 1, 3), "not values"));
+    CU_ASSERT(fits(picture, dpf_loss_find("taylor2"), x, FIELD(DPF_F64, 2, 3, 2), NULL));
+    CU_ASSERT(fits(picture, dpf_loss_find("taylor2"), x, FIELD(DPF_F64, 1, 3), NULL));
+    CU_ASSERT(fits(picture, dpf_loss_find("taylor2"), x, FIELD(DPF_F64, 1, 4),
+                   "needs 6 targets"));
     const struct dpf_field flat = FIELD(DPF_F32, 2, 4, 4);
     CU_ASSERT(fits(voxels, label, flat, y,
                    "the output 'y' is of shape 3x4x4, but this loss needs a vector"));
-    CU_ASSERT(fits(voxels, DPF_LOSS_TAYLOR, flat, FIELD(DPF_F32, 1, 96), "a vector"));
-    CU_ASSERT(fits(voxels, DPF_LOSS_SQUARED, flat, FIELD(DPF_F32, 3, 3, 4, 4), NULL));
-    CU_ASSERT(fits(voxels, DPF_LOSS_VOXEL, flat, FIELD(DPF_U8, 2, 4, 4), NULL));
-    CU_ASSERT(fits(voxels, DPF_LOSS_DICE, flat, FIELD(DPF_I32, 1, 16), NULL));
-    CU_ASSERT(fits(voxels, DPF_LOSS_VOXEL, flat, y, "needs 16 targets"));
-    CU_ASSERT(fits(volume, DPF_LOSS_DICE, FIELD(DPF_F32, 4, 2, 2, 4, 4),
+    CU_ASSERT(
+        fits(voxels, dpf_loss_find("taylor2"), flat, FIELD(DPF_F32, 1, 96), "a vector"));
+    CU_ASSERT(
+        fits(voxels, dpf_loss_find("squared"), flat, FIELD(DPF_F32, 3, 3, 4, 4), NULL));
+    CU_ASSERT(fits(voxels, dpf_loss_find("voxel"), flat, FIELD(DPF_U8, 2, 4, 4), NULL));
+    CU_ASSERT(fits(voxels, dpf_loss_find("dice"), flat, FIELD(DPF_I32, 1, 16), NULL));
+    CU_ASSERT(fits(voxels, dpf_loss_find("voxel"), flat, y, "needs 16 targets"));
+    CU_ASSERT(fits(volume, dpf_loss_find("dice"), FIELD(DPF_F32, 4, 2, 2, 4, 4),
                    FIELD(DPF_U8, 3, 2, 4, 4), NULL));
 }
 
@@ -1022,7 +1038,7 @@ static void test_missing_fields(void)
     struct dpf_error e = {0};
     parse(&m, "input x 2\ny = dense x out=3\noutput y\n");
     add_field(&h, "x", DPF_U8, 1, (uint64_t[]){2});
-    struct dpf_dataset_need need = {&m, "x", "z", DPF_LOSS_CROSS_ENTROPY};
+    struct dpf_dataset_need need = {&m, "x", "z", dpf_loss_find("cross-entropy")};
     CU_ASSERT(
         refused(dpf_dataset_init(&d, &h, &need, &e), DPF_BAD_STREAM, &e, "no field 'z'"));
     need.x = "w";
@@ -1036,9 +1052,10 @@ static void test_missing_fields(void)
 static void test_dice_classes(void)
 {
     CU_ASSERT(fits("input x 1x2x2\ny = conv x out=256 kernel=1\noutput y\n",
-                   DPF_LOSS_DICE, FIELD(DPF_F32, 2, 2, 2), FIELD(DPF_U8, 2, 2, 2), NULL));
+                   dpf_loss_find("dice"), FIELD(DPF_F32, 2, 2, 2), FIELD(DPF_U8, 2, 2, 2),
+                   NULL));
     CU_ASSERT(fits("input x 1x2x2\ny = conv x out=257 kernel=1\noutput y\n",
-                   DPF_LOSS_DICE, FIELD(DPF_F32, 2, 2, 2), FIELD(DPF_U8, 2, 2, 2),
+                   dpf_loss_find("dice"), FIELD(DPF_F32, 2, 2, 2), FIELD(DPF_U8, 2, 2, 2),
                    "classes"));
 }
 
@@ -1085,7 +1102,7 @@ static void test_growth(void)
     parse(&m, "input x 2\ny = dense x out=3\noutput y\n");
     add_field(&h, "label", DPF_I32, 0, NULL); /* before x: fields go by name */
     add_field(&h, "pair", DPF_F64, 1, (uint64_t[]){2});
-    struct dpf_dataset_need need = {&m, "pair", "label", DPF_LOSS_CROSS_ENTROPY};
+    struct dpf_dataset_need need = {&m, "pair", "label", dpf_loss_find("cross-entropy")};
     CU_ASSERT_FATAL(dpf_dataset_init(&d, &h, &need, NULL) == DPF_OK);
     CU_ASSERT_FATAL(dpf_dataset_init(&other, &h, &need, NULL) == DPF_OK);
     add_rows(&d, &h, &need, 0, 700);
@@ -1120,7 +1137,7 @@ static void test_empty_batch(void)
     parse(&m, "input x 2\ny = dense x out=3\noutput y\n");
     add_field(&h, "label", DPF_U8, 0, NULL);
     add_field(&h, "x", DPF_F32, 1, (uint64_t[]){2});
-    struct dpf_dataset_need need = {&m, "x", "label", DPF_LOSS_CROSS_ENTROPY};
+    struct dpf_dataset_need need = {&m, "x", "label", dpf_loss_find("cross-entropy")};
     CU_ASSERT_FATAL(dpf_dataset_init(&d, &h, &need, NULL) == DPF_OK);
     add_rows(&d, &h, &need, 0, 0);
     CU_ASSERT(d.rows == 0);

@@ -8,21 +8,21 @@
 #include "base/memory.h"
 #include "data/catalog.h"
 #include "harness.h"
+#include "kernels/loss.h"
 #include "nn/geometry.h"
-#include "nn/loss.h"
 #include "nn/network.h"
 #include "nn/optimiser.h"
 #include "random/seeded.h"
 
-static double after(enum dpf_optimiser_kind kind, int steps, double start)
+static double after(const struct dpf_step_kind *kind, int steps, double start)
 {
     struct dpf_optimiser o = dpf_optimiser_defaults(kind, 0.1);
     float w = (float)start;
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, 1, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, 1, NULL) == DPF_OK);
     for (int i = 0; i < steps; i++) {
         float g = 2 * w; /* of w^2 */
-        dpf_optimiser_begin(&o);
-        dpf_optimiser_update(&o, 0, 1, &w, &g);
+        dpf_optimiser_begin(&o, 1);
+        dpf_optimiser_update(&o, NULL, 0, 1, &w, &g);
     }
     dpf_optimiser_release(&o);
     return (double)w;
@@ -31,27 +31,29 @@ static double after(enum dpf_optimiser_kind kind, int steps, double start)
 static void test_first_steps(void)
 {
     /* worked out by hand for w = 1, gradient 2, rate 0.1 */
-    CU_ASSERT_DOUBLE_EQUAL(after(DPF_SGD, 1, 1), 0.8, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(after(DPF_SGD, 2, 1), 0.64, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(after(DPF_MOMENTUM, 2, 1), 0.8 - 0.1 * (0.9 * 2 + 1.6), 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(after(DPF_ADAM, 1, 1), 0.9, 1e-6); /* rate times the sign */
-    CU_ASSERT_DOUBLE_EQUAL(after(DPF_ADADELTA, 1, 1),
+    CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("sgd"), 1, 1), 0.8, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("sgd"), 2, 1), 0.64, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("momentum"), 2, 1),
+                           0.8 - 0.1 * (0.9 * 2 + 1.6), 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("adam"), 1, 1), 0.9,
+                           1e-6); /* rate times the sign */
+    CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("adadelta"), 1, 1),
                            1 - 0.1 * sqrt(1e-6) / sqrt(0.05 * 4 + 1e-6) * 2, 1e-7);
-    CU_ASSERT(fabs(after(DPF_ADAM, 300, 1)) < 0.01 &&
-              fabs(after(DPF_MOMENTUM, 300, 1)) < 0.01);
+    CU_ASSERT(fabs(after(dpf_step_kind_find("adam"), 300, 1)) < 0.01 &&
+              fabs(after(dpf_step_kind_find("momentum"), 300, 1)) < 0.01);
 }
 
 static void test_schedules(void)
 {
-    struct dpf_optimiser o = dpf_optimiser_defaults(DPF_SGD, 1);
-    o.schedule = DPF_RATE_LINEAR;
+    struct dpf_optimiser o = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 1);
+    o.schedule = dpf_schedule_find("linear");
     o.schedule_steps = 10;
     o.final_rate = 0.2;
     o.step = 5;
     CU_ASSERT_DOUBLE_EQUAL(dpf_optimiser_rate(&o), 0.6, 1e-12);
     o.step = 50;
     CU_ASSERT_DOUBLE_EQUAL(dpf_optimiser_rate(&o), 0.2, 1e-12);
-    o.schedule = DPF_RATE_COSINE;
+    o.schedule = dpf_schedule_find("cosine");
     o.step = 5;
     CU_ASSERT_DOUBLE_EQUAL(dpf_optimiser_rate(&o), 0.6, 1e-12);
     o.step = 0;
@@ -85,8 +87,8 @@ static void step(struct dpf_network *net, struct dpf_optimiser *o, float *parame
 {
     for (size_t i = 0; i < net->model->span; i++)
         net->gradients[i] /= (float)divisor;
-    dpf_optimiser_begin(o);
-    dpf_optimiser_update(o, 0, net->model->span, parameters, net->gradients);
+    dpf_optimiser_begin(o, 1);
+    dpf_optimiser_update(o, NULL, 0, net->model->span, parameters, net->gradients);
     dpf_network_zero_gradients(net);
 }
 
@@ -105,8 +107,8 @@ static void train_epoch(struct dpf_network *net, struct dpf_optimiser *o,
         dpf_network_forward(net, BATCH, x, true, keys);
         for (int e = 0; e < BATCH; e++) {
             struct dpf_loss_target t = {.labels = &y[e]};
-            dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 10, 1,
-                             dpf_network_output(net) + 10 * e, &t, d[e]);
+            (dpf_loss_find("cross-entropy"))
+                ->example(10, 1, dpf_network_output(net) + 10 * e, &t, d[e]);
         }
         dpf_network_backward(net, BATCH, d[0], rule, 1);
         step(net, o, parameters, BATCH);
@@ -127,7 +129,8 @@ static double accuracy(struct dpf_network *net)
     return right / (double)TEST;
 }
 
-static double learn(enum dpf_optimiser_kind kind, double rate, enum dpf_clip_rule rule)
+static double learn(const struct dpf_step_kind *kind, double rate,
+                    enum dpf_clip_rule rule)
 {
     struct dpf_model m;
     struct dpf_network net;
@@ -147,7 +150,8 @@ static double learn(enum dpf_optimiser_kind kind, double rate, enum dpf_clip_rul
                                          .clipping = true,
                                      },
                                      NULL) == DPF_OK);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, m.span, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, m.span, NULL) ==
+                    DPF_OK);
     dpf_seeded_init(&r, "test learning", 1, 0);
     for (size_t i = 0; i < m.count; i++)
         for (int64_t j = 0;
@@ -167,8 +171,8 @@ static double learn(enum dpf_optimiser_kind kind, double rate, enum dpf_clip_rul
 
 static void test_learns(void)
 {
-    double plain = learn(DPF_ADAM, 0.01, DPF_CLIP_NONE);
-    double clipped = learn(DPF_MOMENTUM, 0.2, DPF_CLIP_FLAT);
+    double plain = learn(dpf_step_kind_find("adam"), 0.01, DPF_CLIP_NONE);
+    double clipped = learn(dpf_step_kind_find("momentum"), 0.2, DPF_CLIP_FLAT);
     printf("    digits after 12 epochs: %.1f %% plain, %.1f %% clipped\n", 100 * plain,
            100 * clipped);
     CU_ASSERT(plain > 0.9);

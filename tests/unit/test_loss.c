@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "nn/loss.h"
+#include "kernels/loss.h"
 #include "random/seeded.h"
 
 enum { CLASSES = 3, VOXELS = 5, MOST = CLASSES * VOXELS };
@@ -15,9 +15,8 @@ static void test_gradients(void)
     static const int32_t labels[VOXELS] = {2, 0, 1, 1, 0};
     struct dpf_seeded r;
     dpf_seeded_init(&r, "test loss", 1, 0);
-    for (int kind = DPF_LOSS_CROSS_ENTROPY; kind <= DPF_LOSS_DICE; kind++) {
-        enum dpf_loss loss = (enum dpf_loss)kind;
-        bool spatial = loss == DPF_LOSS_VOXEL || loss == DPF_LOSS_DICE;
+    for (const struct dpf_loss *loss = dpf_losses; loss->name; loss++) {
+        bool spatial = loss->targets == DPF_TARGET_VOXEL_LABELS;
         int64_t voxels = spatial ? VOXELS : 1, count = CLASSES * voxels;
         float z[MOST], values[2 * CLASSES], gradient[MOST], ignored[MOST];
         struct dpf_loss_target target = {labels, values};
@@ -25,20 +24,20 @@ static void test_gradients(void)
             z[i] = (float)dpf_seeded_normal(&r);
         for (int i = 0; i < 2 * CLASSES; i++)
             values[i] = (float)dpf_seeded_normal(&r);
-        dpf_loss_example(loss, CLASSES, voxels, z, &target, gradient);
+        loss->example(CLASSES, voxels, z, &target, gradient);
         double worst = 0;
         for (int64_t i = 0; i < count; i++) {
             float old = z[i], above = old + 1e-3f, below = old - 1e-3f;
             z[i] = above;
-            double high = dpf_loss_example(loss, CLASSES, voxels, z, &target, ignored);
+            double high = loss->example(CLASSES, voxels, z, &target, ignored);
             z[i] = below;
-            double low = dpf_loss_example(loss, CLASSES, voxels, z, &target, ignored);
+            double low = loss->example(CLASSES, voxels, z, &target, ignored);
             z[i] = old;
             double slope = (high - low) / ((double)above - (double)below);
             worst = fmax(worst, fabs(slope - (double)gradient[i]));
         }
         if (worst > 1e-6)
-            printf("    loss %d: off by %g\n", kind, worst);
+            printf("    loss %s: off by %g\n", loss->name, worst);
         CU_ASSERT(worst <= 1e-6);
     }
 }
@@ -49,22 +48,22 @@ static void test_values(void)
     const int32_t first = 0, second = 1;
     float g[8];
     struct dpf_loss_target t = {.labels = &first};
-    CU_ASSERT_DOUBLE_EQUAL(dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 4, 1, even, &t, g),
+    CU_ASSERT_DOUBLE_EQUAL((dpf_loss_find("cross-entropy"))->example(4, 1, even, &t, g),
                            log(4), 1e-12);
     CU_ASSERT_DOUBLE_EQUAL((double)g[0], -0.75, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 2, 1, far, &t, g), 0,
+    CU_ASSERT_DOUBLE_EQUAL((dpf_loss_find("cross-entropy"))->example(2, 1, far, &t, g), 0,
                            1e-12);
     t.labels = &second;
-    CU_ASSERT_DOUBLE_EQUAL(dpf_loss_example(DPF_LOSS_CROSS_ENTROPY, 2, 1, far, &t, g),
+    CU_ASSERT_DOUBLE_EQUAL((dpf_loss_find("cross-entropy"))->example(2, 1, far, &t, g),
                            2000, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(dpf_loss_example(DPF_LOSS_LOGISTIC, 2, 1, far, &t, g), 2000,
+    CU_ASSERT_DOUBLE_EQUAL((dpf_loss_find("logistic"))->example(2, 1, far, &t, g), 2000,
                            1e-9);
     CU_ASSERT(isfinite(g[0]) && isfinite(g[1]));
     /* a perfect segmentation has Dice 1 */
     const float sure[4] = {50, -50, -50, 50}; /* voxel 0 is class 0, voxel 1 class 1 */
     const int32_t truth[2] = {0, 1};
     t.labels = truth;
-    CU_ASSERT_DOUBLE_EQUAL(dpf_loss_example(DPF_LOSS_DICE, 2, 2, sure, &t, g), 0, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL((dpf_loss_find("dice"))->example(2, 2, sure, &t, g), 0, 1e-12);
 }
 
 /* Without noise the Taylor form is log 2 + (1/2 - y) z + z^2/8, and near 0 it is the
@@ -77,8 +76,8 @@ static void test_taylor(void)
         const float z[3] = {0.02f * (float)step, -0.05f, 0.03f};
         const float c[6] = {0.5f, 0.125f, -0.5f, 0.125f, 0.5f, 0.125f};
         struct dpf_loss_target labelled = {.labels = &label}, expanded = {.values = c};
-        double a = dpf_loss_example(DPF_LOSS_LOGISTIC, 3, 1, z, &labelled, g);
-        double b = dpf_loss_example(DPF_LOSS_TAYLOR, 3, 1, z, &expanded, h);
+        double a = (dpf_loss_find("logistic"))->example(3, 1, z, &labelled, g);
+        double b = (dpf_loss_find("taylor2"))->example(3, 1, z, &expanded, h);
         CU_ASSERT_DOUBLE_EQUAL(a, b, 1e-6);
         for (int i = 0; i < 3; i++)
             CU_ASSERT_DOUBLE_EQUAL((double)g[i], (double)h[i], 1e-4);

@@ -58,10 +58,13 @@ static void begin_on(struct fixture *f, const char *text, const struct dpf_kerne
     struct dpf_error e = {0};
     CU_ASSERT_FATAL(dpf_model_parse(&f->model, text, strlen(text), "net", &e) == DPF_OK);
     f->parameters = dpf_calloc(f->model.span, sizeof *f->parameters);
+    struct dpf_context *context;
+    CU_ASSERT_FATAL(k->open(0, &context, &e) == DPF_OK);
     CU_ASSERT_FATAL(dpf_network_init(&f->net,
                                      &(struct dpf_network_setup){
                                          .model = &f->model,
                                          .kernels = k,
+                                         .context = context,
                                          .parameters = f->parameters,
                                          .capacity = N,
                                          .training = true,
@@ -84,7 +87,10 @@ static void begin(struct fixture *f, const char *text)
 
 static void end(struct fixture *f)
 {
+    const struct dpf_kernels *k = f->net.kernels;
+    struct dpf_context *context = f->net.context;
     dpf_network_release(&f->net);
+    k->close(context);
     free(f->parameters);
     dpf_model_release(&f->model);
 }
@@ -202,6 +208,15 @@ static void check_clipping_on(const struct dpf_kernels *k, enum dpf_clip_rule ru
     end(&f);
 }
 
+/* Examples' gradients are computed twice from here on, where the backend can do so. */
+static void keep_nothing(struct fixture *f)
+{
+    for (size_t i = 0; f->net.kernels == dpf_kernels_cpu() && i < f->model.count; i++) {
+        f->net.kernels->release(f->net.context, f->net.layers[i].kept);
+        f->net.layers[i].kept = NULL;
+    }
+}
+
 /* Each way of taking norms must give the same: force it where it applies. */
 static void check_ways(const struct dpf_kernels *k)
 {
@@ -209,10 +224,9 @@ static void check_ways(const struct dpf_kernels *k)
     size_t count;
     double *kept = NULL;
     begin_on(&f, everything, k);
-    for (int way = DPF_WAY_KEPT; way <= DPF_WAY_AGAIN; way++) {
-        for (size_t i = 0; i < f.model.count; i++)
-            if (f.net.layers[i].slots)
-                f.net.layers[i].way = (enum dpf_norm_way)way;
+    for (int again = 0; again < 2; again++) {
+        if (again)
+            keep_nothing(&f);
         dpf_network_zero_gradients(&f.net);
         dpf_network_forward(&f.net, N, f.x, true, keys);
         dpf_network_backward(&f.net, N, f.d, DPF_CLIP_FLAT, 0.2);
@@ -278,9 +292,7 @@ static void test_cancelling(void)
         x[i] = (float)(1000 + 0.5 * dpf_seeded_normal(&f.random));
     for (int i = 0; i < EXAMPLES * OUT_VALUES; i++)
         d[i] = i / CHANNELS % 2 ? 1 : -1; /* by place: what is common to x cancels */
-    for (size_t i = 0; i < f.model.count; i++)
-        if (f.net.layers[i].slots)
-            f.net.layers[i].way = DPF_WAY_AGAIN;
+    keep_nothing(&f);
     for (int e = 0; e < EXAMPLES; e++) {
         dpf_network_zero_gradients(&f.net);
         dpf_network_forward(&f.net, 1, x + e * IN_VALUES, true, keys);

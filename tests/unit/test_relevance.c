@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "harness.h"
 #include "nn/geometry.h"
+#include "nn/ops/window.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -53,10 +54,13 @@ static void begin(struct fixture *f, const char *text, const struct dpf_kernels 
             fill(&random, f->parameters + f->model.nodes[i].offset[d], dpf_nn_elements(s),
                  d == 0 ? sqrt(2 / fan) : 0.2);
         }
+    struct dpf_context *context;
+    CU_ASSERT_FATAL(k->open(0, &context, &e) == DPF_OK);
     CU_ASSERT_FATAL(dpf_network_init(&f->net,
                                      &(struct dpf_network_setup){
                                          .model = &f->model,
                                          .kernels = k,
+                                         .context = context,
                                          .parameters = f->parameters,
                                          .capacity = n,
                                          .every_value = true,
@@ -71,7 +75,7 @@ static void begin(struct fixture *f, const char *text, const struct dpf_kernels 
     CU_ASSERT_FATAL(f->x != NULL && f->output != NULL);
     fill(&random, f->x, n * f->in, 1); /* as packed bits: as good as any */
     dpf_network_forward(&f->net, n, f->x, false, NULL);
-    k->get(f->output, dpf_network_output(&f->net),
+    k->get(f->net.context, f->output, dpf_network_output(&f->net),
            (size_t)(n * f->out) * sizeof *f->output);
     dpf_relevance_propagate(&f->relevance, n, f->output);
 }
@@ -79,7 +83,10 @@ static void begin(struct fixture *f, const char *text, const struct dpf_kernels 
 static void end(struct fixture *f)
 {
     dpf_relevance_release(&f->relevance);
+    const struct dpf_kernels *k = f->net.kernels;
+    struct dpf_context *context = f->net.context;
     dpf_network_release(&f->net);
+    k->close(context);
     free(f->parameters);
     free(f->x);
     free(f->output);
@@ -114,7 +121,7 @@ static struct layer dense_layer(const struct fixture *f, size_t i)
 static struct layer conv_layer(const struct fixture *f, size_t i)
 {
     const struct dpf_node *node = &f->model.nodes[i];
-    struct dpf_conv c = dpf_nn_conv_of(node, &f->model.nodes[node->inputs[0]]);
+    struct dpf_conv c = dpf_conv_of(node, &f->model.nodes[node->inputs[0]]);
     struct layer l = {c.in[1] * c.in[2] * c.in_channels,
                       c.out[1] * c.out[2] * c.out_channels, NULL, NULL};
     l.w = dpf_calloc((size_t)(l.in * l.out), sizeof *l.w);
@@ -165,14 +172,14 @@ static void share_out(const struct layer *l, const struct dpf_relevance_plan *pl
             con += fmin(zpm, 0);
             read += l->w[p * l->out + m] != 0;
         }
-        double alpha = plan->rule == DPF_RELEVANCE_Z_PLUS ? 1 : plan->alpha;
+        double alpha = strcmp(plan->rule->name, "z-plus") == 0 ? 1 : plan->alpha;
         double a = con == 0 ? 1 : alpha, b = pro == 0 ? -1 : alpha - 1;
         for (int64_t p = 0; p < l->in; p++) {
             if (l->w[p * l->out + m] == 0)
                 continue;
             double part = plan->spread_bias ? l->bias[m] / (double)read : 0;
             double zpm = p_value[p] * l->w[p * l->out + m], message = 0;
-            if (plan->rule == DPF_RELEVANCE_EPSILON) {
+            if (!plan->rule->both_sides) {
                 message = (zpm + part) / (z + (z >= 0 ? plan->mu : -plan->mu));
             } else {
                 if (pro > 0)
@@ -190,7 +197,7 @@ static void pass_pool(const struct fixture *f, size_t i, const double *value,
                       const double *upper, double *lower)
 {
     const struct dpf_node *node = &f->model.nodes[i];
-    struct dpf_pool p = dpf_nn_pool_of(node, &f->model.nodes[node->inputs[0]]);
+    struct dpf_pool p = dpf_pool_of(node, &f->model.nodes[node->inputs[0]]);
     for (int64_t k = 0; k < p.in[1] * p.in[2] * p.channels; k++)
         lower[k] = 0;
     for (int64_t oy = 0; oy < p.out[1]; oy++)
@@ -209,11 +216,11 @@ static void pass_pool(const struct fixture *f, size_t i, const double *value,
                             sum += value[at];
                             mu += f->relevance.plan.mu; /* of the mean, not the sum */
                             best = best < 0 || value[at] > value[best] ? at : best;
-                        } else if (node->op == DPF_OP_AVERAGE_POOL && sum != 0) {
+                        } else if (node->op == &dpf_op_average_pool && sum != 0) {
                             lower[at] += r * value[at] / (sum + (sum >= 0 ? mu : -mu));
                         }
                     }
-                if (node->op == DPF_OP_MAX_POOL)
+                if (node->op == &dpf_op_max_pool)
                     lower[best] += r;
             }
 }
@@ -241,14 +248,14 @@ static void literal(const struct fixture *f, int64_t e, double *r)
         CU_ASSERT_FATAL(in <= MOST && node->inputs[0] == i - 1);
         for (int64_t k = 0; k < in; k++)
             value[k] = (double)f->net.layers[i - 1].value[e * in + k];
-        if (node->op == DPF_OP_DENSE || node->op == DPF_OP_CONV) {
+        if (node->op == &dpf_op_dense || node->op == &dpf_op_conv) {
             struct layer l =
-                node->op == DPF_OP_DENSE ? dense_layer(f, i) : conv_layer(f, i);
+                node->op == &dpf_op_dense ? dense_layer(f, i) : conv_layer(f, i);
             share_out(&l, &f->relevance.plan, value, upper, r);
             release_layer(&l);
-        } else if (node->op == DPF_OP_MAX_POOL || node->op == DPF_OP_AVERAGE_POOL) {
+        } else if (node->op == &dpf_op_max_pool || node->op == &dpf_op_average_pool) {
             pass_pool(f, i, value, upper, r);
-        } else if (node->op == DPF_OP_FLATTEN) {
+        } else if (node->op == &dpf_op_flatten) {
             int64_t channels = (int64_t)shape->dim[0], places = in / channels;
             for (int64_t c = 0; c < channels; c++)
                 for (int64_t p = 0; p < places; p++)
@@ -311,7 +318,7 @@ static void test_equations(void)
     for (int b = 0; b < 2; b++)
         for (int rule = 0; rule < 3; rule++)
             for (int spread = 0; spread < 2; spread++) {
-                struct dpf_relevance_plan plan = {.rule = (enum dpf_relevance_rule)rule,
+                struct dpf_relevance_plan plan = {.rule = &dpf_relevance_rules[rule],
                                                   .mu = 0.05,
                                                   .alpha = 2,
                                                   .spread_bias = spread != 0};
@@ -323,7 +330,8 @@ static void test_equations(void)
 /* ------------------------------------------------------------------------ conservation
  */
 
-static void conserve(const char *name, const char *text, enum dpf_relevance_rule rule)
+static void conserve(const char *name, const char *text,
+                     const struct dpf_relevance_rule *rule)
 {
     struct dpf_relevance_plan plan = {.rule = rule, .alpha = 2, .spread_bias = true};
     struct fixture f;
@@ -338,8 +346,8 @@ static void conserve(const char *name, const char *text, enum dpf_relevance_rule
     for (int64_t i = 0; i < f.out; i++)
         out += (double)f.output[i];
     if (!(fabs(in - out) <= 1e-4 * (size + fabs(out))))
-        printf("    %s, rule %s: %g at the input, %g at the output\n", name,
-               dpf_relevance_rules[rule], in, out);
+        printf("    %s, rule %s: %g at the input, %g at the output\n", name, rule->name,
+               in, out);
     CU_ASSERT(fabs(in - out) <= 1e-4 * (size + fabs(out)));
     CU_ASSERT(size > 0);
     free(got);
@@ -367,16 +375,16 @@ static void test_conservation(void)
                                 "y = dense k out=4\n"
                                 "output y\n";
     for (int rule = 0; rule < 3; rule++)
-        conserve("a graph", graph, (enum dpf_relevance_rule)rule);
+        conserve("a graph", graph, &dpf_relevance_rules[rule]);
 }
 
 static void test_architectures(void)
 {
     for (int i = 0; dpf_architecture_names[i]; i++) {
         const char *name = dpf_architecture_names[i];
-        conserve(name, dpf_architecture(name), DPF_RELEVANCE_EPSILON);
+        conserve(name, dpf_architecture(name), &dpf_relevance_rules[0]);
         if (strcmp(name, "unet3d") != 0) /* the same operations, and slow */
-            conserve(name, dpf_architecture(name), DPF_RELEVANCE_ALPHA_BETA);
+            conserve(name, dpf_architecture(name), &dpf_relevance_rules[1]);
     }
 }
 
@@ -388,6 +396,7 @@ static void test_stabiliser(void)
         struct dpf_relevance_plan plan = {.mu = i == 0   ? 1
                                                 : i == 1 ? 0.01
                                                          : 0,
+                                          .rule = &dpf_relevance_rules[0],
                                           .spread_bias = true};
         struct fixture f;
         begin(&f, dense_net, &dpf_kernels_ref, &plan, 1);
@@ -462,8 +471,10 @@ static void test_lots(void)
                                              .microbatch = 5,
                                              .every_value = true,
                                              .relevance = true};
-            struct dpf_relevance_plan plan = {
-                .from = (enum dpf_relevance_from)from, .mu = 1e-6, .unit = unit != 0};
+            struct dpf_relevance_plan plan = {.rule = &dpf_relevance_rules[0],
+                                              .from = (enum dpf_relevance_from)from,
+                                              .mu = 1e-6,
+                                              .unit = unit != 0};
             struct dpf_lot lot = {.data = &data, .rows = rows, .count = ROWS};
             CU_ASSERT_FATAL(dpf_engine_init(&engine, &setup, &e) == DPF_OK);
             dpf_engine_put(&engine, parameters);

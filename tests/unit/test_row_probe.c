@@ -20,8 +20,11 @@ static bool apart(const char *text, const struct dpf_kernels *k, int64_t capacit
     bool said = false;
     CU_ASSERT_FATAL(dpf_model_parse(&model, text, strlen(text), "test", NULL) == DPF_OK);
     float *parameters = dpf_calloc(model.span, sizeof *parameters);
+    struct dpf_context *context;
+    CU_ASSERT_FATAL(k->open(0, &context, NULL) == DPF_OK);
     struct dpf_network_setup setup = {.model = &model,
                                       .kernels = k,
+                                      .context = context,
                                       .parameters = parameters,
                                       .capacity = capacity,
                                       .training = true,
@@ -30,6 +33,7 @@ static bool apart(const char *text, const struct dpf_kernels *k, int64_t capacit
     CU_ASSERT(dpf_row_probe(&net, &said, NULL) == DPF_OK);
     CU_ASSERT(net.parameters == parameters); /* a trial gives them back */
     dpf_network_release(&net);
+    k->close(context);
     dpf_model_release(&model);
     free(parameters);
     return said;
@@ -65,10 +69,10 @@ static void test_backends(void)
 static int64_t wrong_from; /* rows of products that are wrong */
 
 /* Sums from the other end: as good as the right ones, and not the same. */
-static void backwards(int64_t n, int64_t in, int64_t out, const float *x, const float *w,
-                      const float *b, float *y)
+static void backwards(struct dpf_context *c, int64_t n, int64_t in, int64_t out,
+                      const float *x, const float *w, const float *b, float *y)
 {
-    dpf_kernels_ref.dense_forward(n, in, out, x, w, b, y);
+    dpf_kernels_ref.dense_forward(c, n, in, out, x, w, b, y);
     for (int64_t i = wrong_from * out; i < n * out; i++) {
         float sum = b ? b[i % out] : 0;
         for (int64_t j = in; j-- > 0;)
@@ -78,20 +82,20 @@ static void backwards(int64_t n, int64_t in, int64_t out, const float *x, const 
 }
 
 /* A row that adds nothing of the next one, which is something if that is NaN. */
-static void leaking(int64_t n, int64_t in, int64_t out, const float *x, const float *w,
-                    const float *b, float *y)
+static void leaking(struct dpf_context *c, int64_t n, int64_t in, int64_t out,
+                    const float *x, const float *w, const float *b, float *y)
 {
-    dpf_kernels_ref.dense_forward(n, in, out, x, w, b, y);
+    dpf_kernels_ref.dense_forward(c, n, in, out, x, w, b, y);
     for (int64_t i = 0; i + 1 < n; i++)
         y[i * out] += 0 * x[(i + 1) * in];
 }
 
 /* Many rows by another way than few. */
-static void by_size(int64_t n, int64_t in, int64_t out, const float *x, const float *w,
-                    const float *b, float *y)
+static void by_size(struct dpf_context *c, int64_t n, int64_t in, int64_t out,
+                    const float *x, const float *w, const float *b, float *y)
 {
     wrong_from = n > 10 ? 0 : n;
-    backwards(n, in, out, x, w, b, y);
+    backwards(c, n, in, out, x, w, b, y);
 }
 
 static void test_noticed(void)

@@ -86,7 +86,7 @@ struct rig {
 static void make_data(struct rig *g)
 {
     struct dpf_shape x = {.rank = 1, .dim = {FEATURES}}, y = {.rank = 1, .dim = {1}};
-    struct dpf_dataset_need need = {&g->model, "x", "y", DPF_LOSS_CROSS_ENTROPY};
+    struct dpf_dataset_need need = {&g->model, "x", "y", dpf_loss_find("cross-entropy")};
     struct dpf_batch b;
     struct dpf_seeded r;
     CU_ASSERT_FATAL(dpf_header_add_field(&g->header, "x", DPF_F32, &x) != NULL);
@@ -113,7 +113,7 @@ static void begin(struct rig *g, enum dpf_clip_rule rule)
     struct dpf_training_plan plan = {.epochs = 1000000,
                                      .lot = ROWS,
                                      .sampling = DPF_SAMPLE_SEQUENCE,
-                                     .loss = DPF_LOSS_CROSS_ENTROPY,
+                                     .loss = dpf_loss_find("cross-entropy"),
                                      .rule = rule,
                                      .clip_l2 = 1,
                                      .seed = 3};
@@ -126,8 +126,9 @@ static void begin(struct rig *g, enum dpf_clip_rule rule)
     CU_ASSERT_FATAL(g->parameters != NULL);
     CU_ASSERT(dpf_initialise(&g->model, "he-normal", 4, g->parameters));
     dpf_engine_put(&g->engine, g->parameters);
-    g->optimiser = dpf_optimiser_defaults(DPF_ADAM, 0.001);
-    CU_ASSERT_FATAL(dpf_optimiser_init(&g->optimiser, g->model.span, NULL) == DPF_OK);
+    g->optimiser = dpf_optimiser_defaults(dpf_step_kind_find("adam"), 0.001);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&g->optimiser, &dpf_kernels_ref, NULL,
+                                       g->model.span, NULL) == DPF_OK);
     CU_ASSERT_FATAL(dpf_training_init(&g->training, &plan, &g->engine, &g->optimiser,
                                       &g->data, NULL) == DPF_OK);
 }

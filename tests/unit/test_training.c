@@ -47,7 +47,7 @@ static struct dpf_batch begin_batch(struct rig *g, uint64_t rows, uint64_t featu
     return b;
 }
 
-static void take_batch(struct rig *g, struct dpf_batch *b, enum dpf_loss loss)
+static void take_batch(struct rig *g, struct dpf_batch *b, const struct dpf_loss *loss)
 {
     struct dpf_dataset_need need = {&g->model, "x", "y", loss};
     CU_ASSERT_FATAL(dpf_dataset_init(&g->data, &g->header, &need, NULL) == DPF_OK);
@@ -72,7 +72,8 @@ static void start(struct rig *g, struct dpf_optimiser o,
     dpf_engine_put(&g->engine, parameters);
     free(parameters);
     g->optimiser = o;
-    CU_ASSERT_FATAL(dpf_optimiser_init(&g->optimiser, g->model.span, &e) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&g->optimiser, &dpf_kernels_ref, NULL,
+                                       g->model.span, &e) == DPF_OK);
     CU_ASSERT_FATAL(dpf_training_init(&g->training, plan, &g->engine, &g->optimiser,
                                       &g->data, &e) == DPF_OK);
 }
@@ -124,8 +125,7 @@ static void begin(struct rig *g, struct dpf_optimiser o,
     start(g, o, plan, 2);
 }
 
-static const double rates[] = {
-    [DPF_SGD] = 0.3, [DPF_MOMENTUM] = 0.1, [DPF_ADAM] = 0.03, [DPF_ADADELTA] = 20};
+static const double rates[] = {0.3, 0.1, 0.03, 20}; /* of sgd, momentum, adam, adadelta */
 
 static struct dpf_training_plan plan_of(enum dpf_sampling sampling, double validation,
                                         int64_t patience)
@@ -133,7 +133,7 @@ static struct dpf_training_plan plan_of(enum dpf_sampling sampling, double valid
     return (struct dpf_training_plan){.epochs = patience ? 60 : 3,
                                       .lot = LOT,
                                       .sampling = sampling,
-                                      .loss = DPF_LOSS_CROSS_ENTROPY,
+                                      .loss = dpf_loss_find("cross-entropy"),
                                       .rule =
                                           validation > 0 ? DPF_CLIP_FLAT : DPF_CLIP_NONE,
                                       .clip_l2 = 1,
@@ -240,8 +240,8 @@ static void check_interrupted(struct rig *whole, struct dpf_optimiser o,
     run(&second, INT64_MAX);
     bool same = same_training(whole, &second) && same_training(whole, &first);
     if (!same)
-        printf("    optimiser %d, sampling %d, validation %g, patience %lld, step %lld\n",
-               (int)o.kind, (int)plan->sampling, plan->validation,
+        printf("    optimiser %s, sampling %d, validation %g, patience %lld, step %lld\n",
+               o.kind->name, (int)plan->sampling, plan->validation,
                (long long)plan->patience, (long long)k);
     CU_ASSERT(same);
     maker_release(&m);
@@ -249,14 +249,14 @@ static void check_interrupted(struct rig *whole, struct dpf_optimiser o,
     end(&second);
 }
 
-static void check_resume(enum dpf_optimiser_kind kind,
+static void check_resume(const struct dpf_step_kind *kind,
                          const struct dpf_training_plan *plan, bool must_stop)
 {
     struct rig whole;
-    struct dpf_optimiser o = dpf_optimiser_defaults(kind, rates[kind]);
-    o.schedule = DPF_RATE_COSINE;
+    struct dpf_optimiser o = dpf_optimiser_defaults(kind, rates[kind - dpf_step_kinds]);
+    o.schedule = dpf_schedule_find("cosine");
     o.schedule_steps = 12;
-    o.final_rate = rates[kind] / 2;
+    o.final_rate = rates[kind - dpf_step_kinds] / 2;
     begin(&whole, o, plan);
     int64_t total = run(&whole, INT64_MAX), epoch = whole.training.steps_per_epoch;
     CU_ASSERT(epoch > 3 && total % epoch == 0 && total >= 2 * epoch);
@@ -273,10 +273,10 @@ static void check_resume_all(enum dpf_sampling sampling)
     struct dpf_training_plan plain = plan_of(sampling, 0, 0);
     struct dpf_training_plan held = plan_of(sampling, 0.25, 0);
     struct dpf_training_plan early = plan_of(sampling, 0.25, 2);
-    for (int kind = DPF_SGD; kind <= DPF_ADADELTA; kind++) {
-        check_resume((enum dpf_optimiser_kind)kind, &plain, false);
-        check_resume((enum dpf_optimiser_kind)kind, &held, false);
-        check_resume((enum dpf_optimiser_kind)kind, &early, true);
+    for (const struct dpf_step_kind *kind = dpf_step_kinds; kind->name; kind++) {
+        check_resume(kind, &plain, false);
+        check_resume(kind, &held, false);
+        check_resume(kind, &early, true);
     }
 }
 
@@ -293,7 +293,7 @@ static void test_resume_poisson(void)
 static void test_resume_sequence(void)
 {
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SEQUENCE, 0.25, 0);
-    check_resume(DPF_ADAM, &plan, false);
+    check_resume(dpf_step_kind_find("adam"), &plan, false);
 }
 
 /* ---- damaged states ---- */
@@ -311,7 +311,7 @@ static void begin_state(struct state *s)
 {
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SHUFFLE, 0.25, 0);
     *s = (struct state){0};
-    begin(&s->rig, dpf_optimiser_defaults(DPF_ADAM, 0.01), &plan);
+    begin(&s->rig, dpf_optimiser_defaults(dpf_step_kind_find("adam"), 0.01), &plan);
     run(&s->rig, 2 * s->rig.training.steps_per_epoch + 2);
     put_aside(&s->rig, &s->maker);
     s->map = *read_frame(&s->maker, &s->decoder);
@@ -496,8 +496,8 @@ static void begin_marks(struct rig *g, const struct dpf_training_plan *plan)
         ((float *)b.tensor[0].data)[i * MARKS + i] = 1;
         ((float *)b.tensor[1].data)[i] = 1;
     }
-    take_batch(g, &b, DPF_LOSS_SQUARED);
-    start(g, dpf_optimiser_defaults(DPF_SGD, 1), plan, 1);
+    take_batch(g, &b, dpf_loss_find("squared"));
+    start(g, dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 1), plan, 1);
 }
 
 static struct dpf_training_plan marks_plan(enum dpf_sampling sampling, int64_t lot)
@@ -505,7 +505,7 @@ static struct dpf_training_plan marks_plan(enum dpf_sampling sampling, int64_t l
     return (struct dpf_training_plan){.epochs = 1000,
                                       .lot = lot,
                                       .sampling = sampling,
-                                      .loss = DPF_LOSS_SQUARED,
+                                      .loss = dpf_loss_find("squared"),
                                       .seed = 3};
 }
 
@@ -740,7 +740,8 @@ static void measure(struct rig *g, const uint32_t *rows, int64_t count, double *
                     double *accuracy)
 {
     struct dpf_lot_result result;
-    struct dpf_lot lot = {.data = &g->data, .rows = rows, .count = count};
+    struct dpf_lot lot = {
+        .data = &g->data, .rows = rows, .count = count, .loss = g->training.plan.loss};
     struct dpf_lot_values want = {.result = &result};
     CU_ASSERT(dpf_engine_values(&g->engine, &lot, &want, NULL) == DPF_OK);
     *loss = result.loss / (double)count;
@@ -751,7 +752,7 @@ static void test_early_stopping(void)
 {
     struct rig g;
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SHUFFLE, 0.25, 3);
-    begin(&g, dpf_optimiser_defaults(DPF_ADAM, 0.02), &plan);
+    begin(&g, dpf_optimiser_defaults(dpf_step_kind_find("adam"), 0.02), &plan);
     struct dpf_training *t = &g.training;
     size_t span = g.model.span, bytes = span * sizeof(float);
     float *epochs = dpf_calloc(61 * span, sizeof *epochs), *last = epochs + 60 * span;
@@ -790,8 +791,9 @@ static void test_reports(void)
     struct rig g;
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SHUFFLE, 0, 0);
     plan.rule = DPF_CLIP_FLAT;
-    plan.clip_l2 = 1e-9;                                  /* nothing is as short */
-    begin(&g, dpf_optimiser_defaults(DPF_SGD, 0), &plan); /* stays where it starts */
+    plan.clip_l2 = 1e-9; /* nothing is as short */
+    begin(&g, dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0),
+          &plan); /* stays where it starts */
     struct dpf_training *t = &g.training;
     CU_ASSERT(run(&g, INT64_MAX) == 18 && t->losses_count == 18 && t->history_count == 3);
     for (size_t epoch = 0; epoch < 3; epoch++) {
@@ -815,7 +817,7 @@ static void check_not_finite(float bad, int64_t good_steps, int row, const char 
     struct dpf_error e = {0};
     const struct dpf_epoch_report *report;
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SEQUENCE, 0, 0);
-    begin(&g, dpf_optimiser_defaults(DPF_ADAM, 0.01), &plan);
+    begin(&g, dpf_optimiser_defaults(dpf_step_kind_find("adam"), 0.01), &plan);
     size_t bytes = g.model.span * sizeof(float);
     float *before = dpf_calloc(g.model.span, sizeof *before);
     float *after = dpf_calloc(g.model.span, sizeof *after);
@@ -849,7 +851,7 @@ static void test_not_finite_parameters(void)
     struct dpf_error e = {0};
     const struct dpf_epoch_report *report;
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SEQUENCE, 0, 0);
-    begin(&g, dpf_optimiser_defaults(DPF_SGD, 0.01), &plan);
+    begin(&g, dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.01), &plan);
     CU_ASSERT(run(&g, 7) == 7);
     g.optimiser.rate = 1e300; /* no float */
     CU_ASSERT(refused(dpf_training_step(&g.training, &report, &e), DPF_SYSTEM, &e,
@@ -865,7 +867,7 @@ static void test_left_out(void)
     struct rig g, h;
     const struct dpf_epoch_report *report;
     struct dpf_training_plan plan = plan_of(DPF_SAMPLE_SEQUENCE, 0, 0);
-    struct dpf_optimiser o = dpf_optimiser_defaults(DPF_SGD, 0.1);
+    struct dpf_optimiser o = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.1);
     plan.rule = DPF_CLIP_FLAT;
     begin(&g, o, &plan);
     begin(&h, o, &plan);
@@ -911,32 +913,27 @@ static void exact_step(struct exact *x, int step, double rate, const double *gra
         double g =
             gradient[i] + o->l2 * x->w[i] + o->l1 * ((x->w[i] > 0) - (x->w[i] < 0));
         double *m = &x->first[i], *v = &x->second[i];
-        switch (o->kind) {
-        case DPF_SGD:
+        if (o->kind == dpf_step_kind_find("sgd")) {
             x->w[i] -= rate * g;
-            break;
-        case DPF_MOMENTUM:
+        } else if (o->kind == dpf_step_kind_find("momentum")) {
             *m = 0.9 * *m + g;
             x->w[i] -= rate * *m;
-            break;
-        case DPF_ADAM:
+        } else if (o->kind == dpf_step_kind_find("adam")) {
             *m = 0.9 * *m + 0.1 * g;
             *v = 0.999 * *v + 0.001 * g * g;
             x->w[i] -= rate * (*m / (1 - pow(0.9, step))) /
                        (sqrt(*v / (1 - pow(0.999, step))) + 1e-8);
-            break;
-        case DPF_ADADELTA: {
+        } else {
+            CU_ASSERT(o->kind == dpf_step_kind_find("adadelta"));
             *v = 0.95 * *v + 0.05 * g * g;
             double change = sqrt(*m + 1e-6) / sqrt(*v + 1e-6) * g;
             *m = 0.95 * *m + 0.05 * change * change;
             x->w[i] -= rate * change;
-            break;
-        }
         }
     }
 }
 
-static void check_optimiser(enum dpf_optimiser_kind kind, double rate, double l1,
+static void check_optimiser(const struct dpf_step_kind *kind, double rate, double l1,
                             double l2)
 {
     struct exact x = {.w = {1.5, -0.75, 2.25, -3, 0, 1}};
@@ -945,11 +942,12 @@ static void check_optimiser(enum dpf_optimiser_kind kind, double rate, double l1
     double gradient[NUMBERS], worst = 0;
     o.l1 = l1;
     o.l2 = l2;
-    o.schedule = DPF_RATE_LINEAR;
+    o.schedule = dpf_schedule_find("linear");
     o.schedule_steps = 20;
     o.final_rate = rate / 4;
     x.o = o;
-    CU_ASSERT_FATAL(dpf_optimiser_init(&o, NUMBERS, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, NUMBERS, NULL) ==
+                    DPF_OK);
     for (int i = 0; i < NUMBERS; i++)
         w[i] = (float)x.w[i];
     for (int step = 1; step <= 20; step++) {
@@ -959,16 +957,16 @@ static void check_optimiser(enum dpf_optimiser_kind kind, double rate, double l1
         gradient[5] *= 1.0 / (1 << 20); /* so small that each epsilon counts */
         for (int i = 0; i < NUMBERS; i++)
             g[i] = (float)gradient[i];
-        dpf_optimiser_begin(&o);
-        dpf_optimiser_update(&o, 3, NUMBERS - 3, w + 3,
+        dpf_optimiser_begin(&o, 1);
+        dpf_optimiser_update(&o, NULL, 3, NUMBERS - 3, w + 3,
                              g + 3); /* in pieces, in any order */
-        dpf_optimiser_update(&o, 0, 3, w, g);
+        dpf_optimiser_update(&o, NULL, 0, 3, w, g);
         exact_step(&x, step, rate - (step - 1) / 20.0 * (rate - rate / 4), gradient);
         for (int i = 0; i < NUMBERS; i++)
             worst = fmax(worst, fabs((double)w[i] - x.w[i]));
     }
     if (worst > 1e-5)
-        printf("    optimiser %d, l1 %g, l2 %g: off by %g\n", (int)kind, l1, l2, worst);
+        printf("    optimiser %s, l1 %g, l2 %g: off by %g\n", kind->name, l1, l2, worst);
     CU_ASSERT(worst <= 1e-5);
     CU_ASSERT(w[4] == 0 && fabs(x.w[0] - 1.5) > 0.01);
     dpf_optimiser_release(&o);
@@ -977,11 +975,11 @@ static void check_optimiser(enum dpf_optimiser_kind kind, double rate, double l1
 static void test_optimisers(void)
 {
     static const double scale[] = {0.02, 0.01, 0.02, 2};
-    for (int kind = DPF_SGD; kind <= DPF_ADADELTA; kind++) {
-        check_optimiser((enum dpf_optimiser_kind)kind, scale[kind], 0, 0);
-        check_optimiser((enum dpf_optimiser_kind)kind, scale[kind], 0.125, 0);
-        check_optimiser((enum dpf_optimiser_kind)kind, scale[kind], 0, 0.5);
-        check_optimiser((enum dpf_optimiser_kind)kind, scale[kind], 0.25, 0.25);
+    for (const struct dpf_step_kind *kind = dpf_step_kinds; kind->name; kind++) {
+        check_optimiser(kind, scale[kind - dpf_step_kinds], 0, 0);
+        check_optimiser(kind, scale[kind - dpf_step_kinds], 0.125, 0);
+        check_optimiser(kind, scale[kind - dpf_step_kinds], 0, 0.5);
+        check_optimiser(kind, scale[kind - dpf_step_kinds], 0.25, 0.25);
     }
 }
 
@@ -989,31 +987,32 @@ static void test_optimisers(void)
 static void test_schedules(void)
 {
     enum { STEPS = 12, OVER = 8 };
-    for (int kind = DPF_RATE_CONSTANT; kind <= DPF_RATE_COSINE; kind++) {
-        struct dpf_optimiser o = dpf_optimiser_defaults(DPF_SGD, 0.5);
-        o.schedule = (enum dpf_schedule)kind;
+    for (const struct dpf_schedule *kind = dpf_schedules; kind->name; kind++) {
+        struct dpf_optimiser o = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.5);
+        o.schedule = kind;
         o.schedule_steps = OVER;
         o.final_rate = 0.1;
         float w = 0;
         double down = 0;
-        CU_ASSERT_FATAL(dpf_optimiser_init(&o, 1, NULL) == DPF_OK);
+        CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, 1, NULL) ==
+                        DPF_OK);
         for (int s = 0; s < STEPS; s++) {
             double done = s < OVER ? s / (double)OVER : 1, rate = 0.5;
             float g = 1;
-            if (kind == DPF_RATE_LINEAR)
+            if (kind == dpf_schedule_find("linear"))
                 rate = 0.5 - 0.4 * done;
-            else if (kind == DPF_RATE_COSINE)
+            else if (kind == dpf_schedule_find("cosine"))
                 rate = 0.1 + 0.4 * (1 + cos(acos(-1) * done)) / 2;
             CU_ASSERT_DOUBLE_EQUAL(dpf_optimiser_rate(&o), rate, 1e-12);
-            dpf_optimiser_begin(&o);
-            dpf_optimiser_update(&o, 0, 1, &w, &g);
+            dpf_optimiser_begin(&o, 1);
+            dpf_optimiser_update(&o, NULL, 0, 1, &w, &g);
             down -= rate;
             CU_ASSERT_DOUBLE_EQUAL((double)w, down, 1e-5);
         }
         dpf_optimiser_release(&o);
     }
-    struct dpf_optimiser none = dpf_optimiser_defaults(DPF_SGD, 0.5);
-    none.schedule = DPF_RATE_LINEAR; /* over no steps: constant */
+    struct dpf_optimiser none = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.5);
+    none.schedule = dpf_schedule_find("linear"); /* over no steps: constant */
     CU_ASSERT(dpf_optimiser_rate(&none) == 0.5);
 }
 
@@ -1104,8 +1103,8 @@ static void test_initialisers(void)
         "he-normal",    "he-uniform", "xavier-normal", "xavier-uniform",
         "lecun-normal", "torch",      "zero"};
     for (size_t i = 0; i < COUNT(names); i++) {
-        CU_ASSERT_FATAL(dpf_initialisers[i] &&
-                        strcmp(dpf_initialisers[i], names[i]) == 0);
+        CU_ASSERT_FATAL(dpf_initialisers[i].name &&
+                        strcmp(dpf_initialisers[i].name, names[i]) == 0);
         struct weights w = draw(layers, names[i], 9);
         CU_ASSERT(all_are(&w, "g", 0, 1) && all_are(&w, "g", 1, 0));
         for (size_t f = 0; f < COUNT(fans); f++) {
@@ -1123,10 +1122,10 @@ static void test_initialisers(void)
         }
         drop(&w);
     }
-    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names)], "oriented") == 0);
-    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names) + 1], "he-centred") == 0);
-    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names) + 2], "mirrored") == 0);
-    CU_ASSERT(dpf_initialisers[COUNT(names) + 3] == NULL);
+    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names)].name, "oriented") == 0);
+    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names) + 1].name, "he-centred") == 0);
+    CU_ASSERT(strcmp(dpf_initialisers[COUNT(names) + 2].name, "mirrored") == 0);
+    CU_ASSERT(dpf_initialisers[COUNT(names) + 3].name == NULL);
 }
 
 /* Edge detectors: no mean, an absolute sum of 1, opposite directions opposite, and the

@@ -1,6 +1,6 @@
 /* Convolutions, by oneDNN: channels last, weights in whatever order its kernel for this
  * shape likes best. A compiled primitive is kept for each shape and direction, for the
- * thread that made it. Values are computed one example at a time, which costs next to
+ * context that made it. Values are computed one example at a time, which costs next to
  * nothing and keeps examples apart: oneDNN takes other paths for other batch sizes. */
 #include <stdlib.h>
 #include <string.h>
@@ -28,19 +28,21 @@ struct plan {
     size_t weight_bytes; /* in the primitive's order */
 };
 
-static _Thread_local struct {
+/* What a context keeps. */
+struct dpf_cpu_convolutions {
     dnnl_stream_t stream;
     struct plan *plans;
     size_t count, capacity;
-} own;
+};
 
 static dnnl_engine_t engine;
 
-static bool good(dnnl_status_t status)
+static bool good(struct dpf_context *context, dnnl_status_t status)
 {
     if (status != dnnl_success)
-        dpf_cpu_fail(status == dnnl_out_of_memory ? "out of memory"
-                                                  : "oneDNN cannot do this convolution");
+        dpf_cpu_fail(context, status == dnnl_out_of_memory
+                                  ? "out of memory"
+                                  : "oneDNN cannot do this convolution");
     return status == dnnl_success;
 }
 
@@ -55,30 +57,53 @@ static void release_plan(struct plan *p)
     dnnl_memory_destroy(p->blocked);
 }
 
-void dpf_cpu_end_convolutions(void)
+static void forget_plans(struct dpf_cpu_convolutions *own)
 {
-    for (size_t i = 0; i < own.count; i++)
-        release_plan(&own.plans[i]);
-    free(own.plans);
-    if (own.stream)
-        dnnl_stream_destroy(own.stream);
-    own.plans = NULL;
-    own.stream = NULL;
-    own.count = own.capacity = 0;
+    for (size_t i = 0; i < own->count; i++)
+        release_plan(&own->plans[i]);
+    free(own->plans);
+    own->plans = NULL;
+    own->count = own->capacity = 0;
 }
 
-bool dpf_cpu_begin_thread(void)
+void dpf_cpu_end_convolutions(struct dpf_context *context)
 {
-    if (own.stream)
+    struct dpf_cpu_convolutions *own = CPU->convolutions;
+    if (!own)
+        return;
+    forget_plans(own);
+    dnnl_stream_destroy(own->stream);
+    free(own);
+    CPU->convolutions = NULL;
+}
+
+bool dpf_cpu_begin(struct dpf_context *context)
+{
+    static _Thread_local bool alone;
+    if (!alone)
+        omp_set_num_threads(1); /* of this thread's parallel regions, oneDNN's */
+    alone = true;
+    if (CPU->convolutions)
         return true;
-    omp_set_num_threads(1); /* of this thread's parallel regions, oneDNN's */
-    return good(dnnl_stream_create(&own.stream, engine, dnnl_stream_default_flags));
+    struct dpf_cpu_convolutions *own = dpf_calloc(1, sizeof *own);
+    if (!own) {
+        dpf_cpu_fail(context, "out of memory");
+        return false;
+    }
+    if (!good(context,
+              dnnl_stream_create(&own->stream, engine, dnnl_stream_default_flags))) {
+        free(own);
+        return false;
+    }
+    CPU->convolutions = own;
+    return true;
 }
 
 /* ---------------------------------------------------------------------- descriptions */
 
 /* Pictures go without their depth of 1: oneDNN's kernels for them are better. */
-static bool describe(const struct dpf_conv *p, int64_t n, struct dpf_onednn_conv *s)
+static bool describe(struct dpf_context *context, const struct dpf_conv *p, int64_t n,
+                     struct dpf_onednn_conv *s)
 {
     *s = (struct dpf_onednn_conv){0};
     int skip = p->in[0] == 1 && p->kernel[0] == 1 && p->pad[0] == 0 ? 1 : 0;
@@ -93,12 +118,13 @@ static bool describe(const struct dpf_conv *p, int64_t n, struct dpf_onednn_conv
         s->pad[d] = p->pad[skip + d];
     }
     dnnl_format_tag_t last = skip ? dnnl_nhwc : dnnl_ndhwc;
-    return good(dpf_onednn_describe(&s->source, rank, x, last)) &&
-           good(dpf_onednn_describe(&s->target, rank, y, last)) &&
-           good(dpf_onednn_describe(&s->weights, rank, w, dnnl_format_tag_any)) &&
-           good(dpf_onednn_describe(&s->plain_weights, rank, w,
-                                    skip ? dnnl_oihw : dnnl_oidhw)) &&
-           good(dpf_onednn_describe(&s->bias, 1, b, dnnl_x));
+    return good(context, dpf_onednn_describe(&s->source, rank, x, last)) &&
+           good(context, dpf_onednn_describe(&s->target, rank, y, last)) &&
+           good(context,
+                dpf_onednn_describe(&s->weights, rank, w, dnnl_format_tag_any)) &&
+           good(context, dpf_onednn_describe(&s->plain_weights, rank, w,
+                                             skip ? dnnl_oihw : dnnl_oidhw)) &&
+           good(context, dpf_onednn_describe(&s->bias, 1, b, dnnl_x));
 }
 
 static void forget(struct dpf_onednn_conv *s)
@@ -111,43 +137,47 @@ static void forget(struct dpf_onednn_conv *s)
 }
 
 /* The description of a plan's primitive, with the forward one as a hint. */
-static bool primitive_desc(const struct plan *p, const struct dpf_onednn_conv *s,
-                           dnnl_primitive_desc_t *out)
+static bool primitive_desc(struct dpf_context *context, const struct plan *p,
+                           const struct dpf_onednn_conv *s, dnnl_primitive_desc_t *out)
 {
     dnnl_primitive_desc_t hint = NULL;
     if (p->direction == FORWARD)
-        return good(dpf_onednn_forward(out, engine, p->bias, s));
+        return good(context, dpf_onednn_forward(out, engine, p->bias, s));
     bool fine =
-        good(dpf_onednn_forward(&hint, engine, false, s)) &&
-        good(dpf_onednn_backward(out, engine, p->direction == BACKWARD_DATA, s, hint));
+        good(context, dpf_onednn_forward(&hint, engine, false, s)) &&
+        good(context,
+             dpf_onednn_backward(out, engine, p->direction == BACKWARD_DATA, s, hint));
     dnnl_primitive_desc_destroy(hint);
     return fine;
 }
 
 /* Forward and backward-data: plain weights into the primitive's order. Gradients: out of
  * it, added to what is there. */
-static bool make_reorder(struct plan *p, dpf_onednn_view plain, dpf_onednn_view blocked)
+static bool make_reorder(struct dpf_context *context, struct plan *p,
+                         dpf_onednn_view plain, dpf_onednn_view blocked)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_desc_t d = NULL;
     bool out = p->direction == BACKWARD_WEIGHTS;
-    bool fine = good(dnnl_primitive_attr_create(&attr));
+    bool fine = good(context, dnnl_primitive_attr_create(&attr));
     if (fine && out)
-        fine = good(dnnl_post_ops_create(&ops)) && good(dpf_onednn_append_sum(ops)) &&
-               good(dnnl_primitive_attr_set_post_ops(attr, ops));
+        fine = good(context, dnnl_post_ops_create(&ops)) &&
+               good(context, dpf_onednn_append_sum(ops)) &&
+               good(context, dnnl_primitive_attr_set_post_ops(attr, ops));
     fine = fine &&
-           good(dnnl_reorder_primitive_desc_create(
-               &d, out ? blocked : plain, engine, out ? plain : blocked, engine, attr)) &&
-           good(dnnl_primitive_create(&p->reorder, d));
+           good(context, dnnl_reorder_primitive_desc_create(&d, out ? blocked : plain,
+                                                            engine, out ? plain : blocked,
+                                                            engine, attr)) &&
+           good(context, dnnl_primitive_create(&p->reorder, d));
     dnnl_primitive_desc_destroy(d);
     dnnl_post_ops_destroy(ops);
     dnnl_primitive_attr_destroy(attr);
     return fine;
 }
 
-static bool make_memories(struct plan *p, const struct dpf_onednn_conv *s,
-                          dpf_onednn_view blocked)
+static bool make_memories(struct dpf_context *context, struct plan *p,
+                          const struct dpf_onednn_conv *s, dpf_onednn_view blocked)
 {
     const struct {
         dnnl_memory_t *memory;
@@ -159,16 +189,17 @@ static bool make_memories(struct plan *p, const struct dpf_onednn_conv *s,
                {&p->blocked, blocked}};
     bool fine = true;
     for (size_t i = 0; fine && i < sizeof all / sizeof *all; i++)
-        fine =
-            good(dnnl_memory_create(all[i].memory, all[i].of, engine, DNNL_MEMORY_NONE));
+        fine = good(context, dnnl_memory_create(all[i].memory, all[i].of, engine,
+                                                DNNL_MEMORY_NONE));
     return fine;
 }
 
-static bool make_plan(struct plan *p)
+static bool make_plan(struct dpf_context *context, struct plan *p)
 {
     struct dpf_onednn_conv s;
     dnnl_primitive_desc_t d = NULL;
-    bool fine = describe(&p->shape, p->n, &s) && primitive_desc(p, &s, &d);
+    bool fine =
+        describe(context, &p->shape, p->n, &s) && primitive_desc(context, p, &s, &d);
     if (fine) {
         dpf_onednn_view blocked = dnnl_primitive_desc_query_md(
             d,
@@ -176,9 +207,9 @@ static bool make_plan(struct plan *p)
                                              : dnnl_query_weights_md,
             0);
         p->weight_bytes = dnnl_memory_desc_get_size(blocked);
-        fine = good(dnnl_primitive_create(&p->convolution, d)) &&
-               make_memories(p, &s, blocked) &&
-               make_reorder(p, dpf_onednn_view_of(&s.plain_weights), blocked);
+        fine = good(context, dnnl_primitive_create(&p->convolution, d)) &&
+               make_memories(context, p, &s, blocked) &&
+               make_reorder(context, p, dpf_onednn_view_of(&s.plain_weights), blocked);
     }
     dnnl_primitive_desc_destroy(d);
     forget(&s);
@@ -186,29 +217,30 @@ static bool make_plan(struct plan *p)
 }
 
 /* The plan for a shape, made on first use. */
-static struct plan *find_plan(const struct dpf_conv *shape, int64_t n, bool bias,
-                              enum direction direction)
+static struct plan *find_plan(struct dpf_context *context, const struct dpf_conv *shape,
+                              int64_t n, bool bias, enum direction direction)
 {
-    for (size_t i = 0; i < own.count; i++)
-        if (own.plans[i].n == n && own.plans[i].direction == direction &&
-            own.plans[i].bias == bias &&
-            memcmp(&own.plans[i].shape, shape, sizeof *shape) == 0)
-            return &own.plans[i];
-    if (own.count == MOST_PLANS) /* shapes that keep changing: start over */
-        dpf_cpu_end_convolutions();
-    if (!dpf_cpu_begin_thread())
+    if (!dpf_cpu_begin(context))
         return NULL;
-    if (!dpf_grow(&own.plans, &own.capacity, own.count + 1, sizeof *own.plans)) {
-        dpf_cpu_fail("out of memory");
+    struct dpf_cpu_convolutions *own = CPU->convolutions;
+    for (size_t i = 0; i < own->count; i++)
+        if (own->plans[i].n == n && own->plans[i].direction == direction &&
+            own->plans[i].bias == bias &&
+            memcmp(&own->plans[i].shape, shape, sizeof *shape) == 0)
+            return &own->plans[i];
+    if (own->count == MOST_PLANS) /* shapes that keep changing: start over */
+        forget_plans(own);
+    if (!dpf_grow(&own->plans, &own->capacity, own->count + 1, sizeof *own->plans)) {
+        dpf_cpu_fail(context, "out of memory");
         return NULL;
     }
-    struct plan *p = &own.plans[own.count];
+    struct plan *p = &own->plans[own->count];
     *p = (struct plan){.shape = *shape, .n = n, .bias = bias, .direction = direction};
-    if (!make_plan(p)) {
+    if (!make_plan(context, p)) {
         release_plan(p);
         return NULL;
     }
-    own.count++;
+    own->count++;
     return p;
 }
 
@@ -219,31 +251,33 @@ static int64_t volume(const int64_t size[DPF_SPACE])
     return size[0] * size[1] * size[2];
 }
 
-static void point(dnnl_memory_t memory, const void *at)
+static void point(struct dpf_context *context, dnnl_memory_t memory, const void *at)
 {
     /* oneDNN only reads what is an input */
-    good(dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)at));
+    good(context, dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)at));
 }
 
-static void run_reorder(struct plan *p, const void *plain, void *blocked)
+static void run_reorder(struct dpf_context *context, struct plan *p, const void *plain,
+                        void *blocked)
 {
     bool out = p->direction == BACKWARD_WEIGHTS;
-    point(p->plain, plain);
-    point(p->blocked, blocked);
+    point(context, p->plain, plain);
+    point(context, p->blocked, blocked);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, out ? p->blocked : p->plain},
                               {DNNL_ARG_TO, out ? p->plain : p->blocked}};
-    good(dnnl_primitive_execute(p->reorder, own.stream, 2, args));
+    good(context, dnnl_primitive_execute(p->reorder, CPU->convolutions->stream, 2, args));
 }
 
-static void cpu_conv_forward(const struct dpf_conv *shape, int64_t n, const float *x,
-                             const float *w, const float *b, bool relu, float *y)
+static void cpu_conv_forward(CONTEXT, const struct dpf_conv *shape, int64_t n,
+                             const float *x, const float *w, const float *b, bool relu,
+                             float *y)
 {
-    struct plan *p = find_plan(shape, 1, b != NULL, FORWARD);
-    void *weights = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
+    struct plan *p = find_plan(context, shape, 1, b != NULL, FORWARD);
+    void *weights = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
     if (!weights)
         return;
-    run_reorder(p, w, weights);
-    point(p->bias_memory, b);
+    run_reorder(context, p, w, weights);
+    point(context, p->bias_memory, b);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
                               {DNNL_ARG_DST, p->target},
@@ -251,103 +285,156 @@ static void cpu_conv_forward(const struct dpf_conv *shape, int64_t n, const floa
     int64_t in = volume(shape->in) * shape->in_channels;
     int64_t out = volume(shape->out) * shape->out_channels;
     for (int64_t e = 0; e < n; e++) {
-        point(p->source, x + e * in);
-        point(p->target, y + e * out);
-        good(dnnl_primitive_execute(p->convolution, own.stream, b ? 4 : 3, args));
+        point(context, p->source, x + e * in);
+        point(context, p->target, y + e * out);
+        good(context, dnnl_primitive_execute(p->convolution, CPU->convolutions->stream,
+                                             b ? 4 : 3, args));
     }
     if (relu) /* not oneDNN's own, which takes NaN for 0 */
         dpf_kernels_cpu()->unary_forward(
-            DPF_RELU, n * volume(shape->out) * shape->out_channels, y, y);
+            context, DPF_RELU, n * volume(shape->out) * shape->out_channels, y, y);
 }
 
-static void cpu_conv_backward_data(const struct dpf_conv *shape, int64_t n,
+static void cpu_conv_backward_data(CONTEXT, const struct dpf_conv *shape, int64_t n,
                                    const float *dy, const float *w, float *dx)
 {
-    struct plan *p = find_plan(shape, 1, false, BACKWARD_DATA);
-    void *weights = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
+    struct plan *p = find_plan(context, shape, 1, false, BACKWARD_DATA);
+    void *weights = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
     if (!weights)
         return;
-    run_reorder(p, w, weights);
+    run_reorder(context, p, w, weights);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
                               {DNNL_ARG_DIFF_DST, p->target}};
     int64_t in = volume(shape->in) * shape->in_channels;
     int64_t out = volume(shape->out) * shape->out_channels;
     for (int64_t e = 0; e < n; e++) {
-        point(p->source, dx + e * in);
-        point(p->target, dy + e * out);
-        good(dnnl_primitive_execute(p->convolution, own.stream, 3, args));
+        point(context, p->source, dx + e * in);
+        point(context, p->target, dy + e * out);
+        good(context,
+             dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 3, args));
     }
 }
 
 /* The gradient of all n examples, in the primitive's order. */
-static void weight_gradient(struct plan *p, const float *x, const float *dy, void *slot)
+static void weight_gradient(struct dpf_context *context, struct plan *p, const float *x,
+                            const float *dy, void *slot)
 {
-    point(p->source, x);
-    point(p->target, dy);
-    point(p->blocked, slot);
+    point(context, p->source, x);
+    point(context, p->target, dy);
+    point(context, p->blocked, slot);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
                               {DNNL_ARG_DIFF_WEIGHTS, p->blocked},
                               {DNNL_ARG_DIFF_DST, p->target}};
-    good(dnnl_primitive_execute(p->convolution, own.stream, 3, args));
+    good(context,
+         dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 3, args));
 }
 
-static void cpu_conv_backward_weights(const struct dpf_conv *shape, int64_t n,
+static void cpu_conv_backward_weights(CONTEXT, const struct dpf_conv *shape, int64_t n,
                                       const float *x, const float *dy, float *dw,
                                       float *db)
 {
-    struct plan *p = find_plan(shape, n, false, BACKWARD_WEIGHTS);
-    void *slot = p ? dpf_cpu_scratch(DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
+    struct plan *p = find_plan(context, shape, n, false, BACKWARD_WEIGHTS);
+    void *slot = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
     if (!slot)
         return;
-    weight_gradient(p, x, dy, slot);
-    run_reorder(p, dw, slot);
+    weight_gradient(context, p, x, dy, slot);
+    run_reorder(context, p, dw, slot);
     if (db)
-        dpf_kernels_cpu()->sum_bias(n * volume(shape->out), shape->out_channels, dy, db);
+        dpf_kernels_cpu()->sum_bias(context, n * volume(shape->out), shape->out_channels,
+                                    dy, db);
 }
 
-static int64_t cpu_conv_slot(const struct dpf_conv *shape)
+/* ------------------------------------------------------------------- single examples */
+
+/* Gradients that are kept should stay in the caches of one core's share. */
+enum { KEPT_FLOATS = 4 << 20 };
+
+/* Numbers of one example's gradient, in the primitive's order. */
+static int64_t slot_of(const struct plan *p)
 {
-    struct plan *p = find_plan(shape, 1, false, BACKWARD_WEIGHTS);
-    return p ? (int64_t)((p->weight_bytes + 63) / 64 * 16) : 0;
+    return (int64_t)((p->weight_bytes + 63) / 64 * 16);
 }
 
-static void cpu_conv_example_gradients(const struct dpf_conv *shape, int64_t n,
-                                       const float *x, const float *dy, float *slots)
+static int64_t cpu_conv_kept(CONTEXT, const struct dpf_conv *shape, int64_t n)
 {
-    struct plan *p = find_plan(shape, 1, false, BACKWARD_WEIGHTS);
-    int64_t in = volume(shape->in) * shape->in_channels, slot = cpu_conv_slot(shape);
-    int64_t out = volume(shape->out) * shape->out_channels;
-    for (int64_t e = 0; p && e < n; e++) {
-        int64_t used = (int64_t)(p->weight_bytes / sizeof *slots);
-        weight_gradient(p, x + e * in, dy + e * out, slots + e * slot);
-        for (int64_t i = used; i < slot; i++)
-            slots[e * slot + i] = 0;
+    struct plan *p = find_plan(context, shape, 1, false, BACKWARD_WEIGHTS);
+    int64_t all = p ? n * slot_of(p) : 0;
+    return all <= KEPT_FLOATS ? all : 0;
+}
+
+/* Example e's gradient of the weights. Always one example at a time: the same call gives
+ * the same bits again. */
+static void example_gradient(struct dpf_context *context, struct plan *p, int64_t e,
+                             const float *x, const float *dy, float *slot)
+{
+    int64_t in = volume(p->shape.in) * p->shape.in_channels;
+    int64_t out = volume(p->shape.out) * p->shape.out_channels;
+    int64_t used = (int64_t)(p->weight_bytes / sizeof *slot);
+    weight_gradient(context, p, x + e * in, dy + e * out, slot);
+    for (int64_t i = used; i < slot_of(p); i++)
+        slot[i] = 0;
+}
+
+static void cpu_conv_example_norms(CONTEXT, const struct dpf_conv *shape, int64_t n,
+                                   const float *x, const float *dy, float *kept,
+                                   double *square)
+{
+    struct plan *p = find_plan(context, shape, 1, false, BACKWARD_WEIGHTS);
+    size_t bytes = p ? (size_t)slot_of(p) * sizeof(float) : 0;
+    float *room = p && !kept ? dpf_cpu_scratch(context, DPF_CPU_GRADIENT, bytes) : kept;
+    if (!room)
+        return;
+    /* one after the other, so that the norm finds the gradient still in a cache */
+    for (int64_t e = 0; e < n; e++) {
+        float *slot = kept ? kept + e * slot_of(p) : room;
+        example_gradient(context, p, e, x, dy, slot);
+        dpf_kernels_cpu()->row_norms(context, 1, slot_of(p), slot, square + e);
     }
 }
 
-static void cpu_conv_add_slots(const struct dpf_conv *shape, int64_t n,
-                               const float *factor, const float *slots, float *dw)
+/* n slots, each times its factor, out of the primitive's order. */
+static void add_slots(struct dpf_context *context, struct plan *p, int64_t n,
+                      const float *factor, const float *slots, float *dw)
 {
-    struct plan *p = find_plan(shape, 1, false, BACKWARD_WEIGHTS);
-    int64_t slot = cpu_conv_slot(shape);
-    float *sum = p ? dpf_cpu_scratch(DPF_CPU_SUMS, (size_t)slot * sizeof *sum) : NULL;
+    size_t bytes = (size_t)slot_of(p) * sizeof(float);
+    float *sum = dpf_cpu_scratch(context, DPF_CPU_SUMS, bytes);
     if (!sum)
         return;
-    memset(sum, 0, (size_t)slot * sizeof *sum);
-    dpf_kernels_cpu()->add_scaled_rows(n, slot, factor, slots, sum);
-    run_reorder(p, dw, sum);
+    memset(sum, 0, bytes);
+    dpf_kernels_cpu()->add_scaled_rows(context, n, slot_of(p), factor, slots, sum);
+    run_reorder(context, p, dw, sum);
+}
+
+static void cpu_conv_add_clipped(CONTEXT, const struct dpf_conv *shape, int64_t n,
+                                 const float *factor, const float *x, const float *dy,
+                                 const float *kept, float *dw)
+{
+    struct plan *p = find_plan(context, shape, 1, false, BACKWARD_WEIGHTS);
+    if (p && kept)
+        add_slots(context, p, n, factor, kept, dw);
+    if (!p || kept)
+        return;
+    size_t bytes = (size_t)slot_of(p) * sizeof(float);
+    float *room = dpf_cpu_scratch(context, DPF_CPU_GRADIENT, bytes);
+    for (int64_t e = 0; room && e < n; e++)
+        if (factor[e] != 0) {
+            example_gradient(context, p, e, x, dy, room);
+            add_slots(context, p, 1, factor + e, room, dw);
+        }
 }
 
 void dpf_cpu_add_convolutions(struct dpf_kernels *table)
 {
-    good(dnnl_engine_create(&engine, dnnl_cpu, 0));
-    /* Whatever the environment says: sums of float products, nothing shorter. */
-    good(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict));
+    /* Whatever the environment says: sums of float products, nothing shorter. Without an
+     * engine the first convolution fails, and finish() says so. */
+    if (dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict) != dnnl_success ||
+        dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+        engine = NULL;
     table->conv_forward = cpu_conv_forward;
     table->conv_backward_data = cpu_conv_backward_data;
     table->conv_backward_weights = cpu_conv_backward_weights;
-    table->conv_slot = cpu_conv_slot;
-    table->conv_example_gradients = cpu_conv_example_gradients;
-    table->conv_add_slots = cpu_conv_add_slots;
+    table->conv_kept = cpu_conv_kept;
+    table->conv_example_norms = cpu_conv_example_norms;
+    table->conv_add_clipped = cpu_conv_add_clipped;
 }

@@ -11,17 +11,18 @@
 /* Another package's cblas.h may be the one that is found; it lacks OpenBLAS's own. */
 extern void openblas_set_num_threads(int threads);
 
-static void cpu_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                     double alpha, const float *a, const float *b, double beta, float *c)
+static void cpu_gemm(CONTEXT, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                     int64_t k, double alpha, const float *a, const float *b, double beta,
+                     float *c)
 {
     enum { THIN = 48 };
     if (m == 0 || n == 0)
         return;
-    if (k > 0 && (m <= THIN || k <= THIN) && dpf_cpu_begin_thread()) {
+    if (k > 0 && (m <= THIN || k <= THIN) && dpf_cpu_begin(context)) {
         if (dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
                        (float)alpha, a, transpose_a ? m : k, b, transpose_b ? k : n,
                        (float)beta, c, n) != dnnl_success)
-            dpf_cpu_fail("oneDNN cannot do this product");
+            dpf_cpu_fail(context, "oneDNN cannot do this product");
         return;
     }
     cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,

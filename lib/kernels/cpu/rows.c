@@ -159,7 +159,7 @@ static void turn(int64_t in, int64_t out, const float *w, float *turned)
                 turned[i * out + q] = w[q * in + i];
 }
 
-static void cpu_dense_forward(int64_t n, int64_t in, int64_t out, const float *x,
+static void cpu_dense_forward(CONTEXT, int64_t n, int64_t in, int64_t out, const float *x,
                               const float *w, const float *b, float *y)
 {
     const struct products *p = products();
@@ -167,15 +167,16 @@ static void cpu_dense_forward(int64_t n, int64_t in, int64_t out, const float *x
         p->dot(n, out, in, x, w, b, y);
         return;
     }
-    float *turned = dpf_cpu_scratch(DPF_CPU_WEIGHTS, (size_t)(in * out) * sizeof *turned);
+    float *turned =
+        dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, (size_t)(in * out) * sizeof *turned);
     if (!turned)
         return;
     turn(in, out, w, turned);
     p->panel(n, out, in, x, turned, out, b, y);
 }
 
-static void cpu_dense_backward_data(int64_t n, int64_t in, int64_t out, const float *dy,
-                                    const float *w, float *dx)
+static void cpu_dense_backward_data(CONTEXT, int64_t n, int64_t in, int64_t out,
+                                    const float *dy, const float *w, float *dx)
 {
     products()->panel(n, in, out, dy, w, in, NULL, dx);
 }

@@ -1,85 +1,92 @@
-/* The table, this thread's scratch memory, and what could not be done. */
+/* The table, a context's memory, and what could not be done. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/host.h"
 
 #include "base/banned.h"
 
-enum { SLOTS = DPF_CPU_SUMS + 1 };
-
-static _Thread_local struct {
-    void *memory[SLOTS];
-    size_t bytes[SLOTS];
-    const char *failed;
-} own;
-
-void *dpf_cpu_scratch(enum dpf_cpu_scratch slot, size_t bytes)
+void *dpf_cpu_scratch(struct dpf_context *context, enum dpf_cpu_scratch slot,
+                      size_t bytes)
 {
-    if (own.bytes[slot] < bytes) {
-        free(own.memory[slot]);
-        own.memory[slot] = dpf_alloc_aligned(bytes);
-        own.bytes[slot] = own.memory[slot] ? bytes : 0;
-        if (!own.memory[slot])
-            dpf_cpu_fail("out of memory");
+    struct dpf_cpu *own = CPU;
+    if (own->bytes[slot] < bytes) {
+        free(own->memory[slot]);
+        own->memory[slot] = dpf_alloc_aligned(bytes);
+        own->bytes[slot] = own->memory[slot] ? bytes : 0;
+        if (!own->memory[slot])
+            dpf_cpu_fail(context, "out of memory");
     }
-    return own.memory[slot];
+    return own->memory[slot];
 }
 
-void dpf_cpu_fail(const char *what)
+void dpf_cpu_fail(struct dpf_context *context, const char *what)
 {
-    if (!own.failed)
-        own.failed = what;
+    if (!CPU->failed)
+        CPU->failed = what;
 }
 
-static void *cpu_alloc(size_t bytes)
+static enum dpf_status cpu_open(int device, struct dpf_context **take_context,
+                                struct dpf_error *e)
+{
+    if (device != 0)
+        return dpf_fail(e, DPF_UNAVAILABLE, "backend 'cpu' has no device %d", device);
+    struct dpf_cpu *own = dpf_calloc(1, sizeof *own);
+    *take_context = own ? &own->base : NULL;
+    return own ? DPF_OK : dpf_fail_memory(e);
+}
+
+static void cpu_close(struct dpf_context *context)
+{
+    if (!context)
+        return;
+    dpf_cpu_end_convolutions(context);
+    for (int i = 0; i < DPF_CPU_SCRATCHES; i++)
+        free(CPU->memory[i]);
+    free(context);
+}
+
+static void *cpu_alloc(CONTEXT, size_t bytes)
 {
     return dpf_alloc_aligned(bytes);
 }
 
-static void cpu_release(void *memory)
+static void cpu_release(CONTEXT, void *memory)
 {
     free(memory);
 }
 
-static void cpu_put(void *to, const void *host, size_t bytes)
+static void cpu_put(CONTEXT, void *to, const void *host, size_t bytes)
 {
     memcpy(to, host, bytes);
 }
 
-static void cpu_get(void *host, const void *from, size_t bytes)
+static void cpu_get(CONTEXT, void *host, const void *from, size_t bytes)
 {
     memcpy(host, from, bytes);
 }
 
-static enum dpf_status cpu_finish(struct dpf_error *e)
+static enum dpf_status cpu_finish(struct dpf_context *context, struct dpf_error *e)
 {
-    const char *failed = own.failed;
-    own.failed = NULL;
+    const char *failed = CPU->failed;
+    CPU->failed = NULL;
     return failed ? dpf_fail(e, DPF_SYSTEM, "backend 'cpu': %s", failed) : DPF_OK;
-}
-
-static void cpu_end_thread(void)
-{
-    dpf_cpu_end_convolutions();
-    for (int i = 0; i < SLOTS; i++) {
-        free(own.memory[i]);
-        own.memory[i] = NULL;
-        own.bytes[i] = 0;
-    }
 }
 
 static struct dpf_kernels table = {
     .name = "cpu",
     .host_memory = true,
+    .open = cpu_open,
+    .close = cpu_close,
     .alloc = cpu_alloc,
     .release = cpu_release,
     .put = cpu_put,
     .get = cpu_get,
     .finish = cpu_finish,
-    .end_thread = cpu_end_thread,
+    DPF_HOST_STEPS,
 };
 
 static void fill_table(void)

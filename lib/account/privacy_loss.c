@@ -1,4 +1,4 @@
-#include "account/loss.h"
+#include "account/privacy_loss.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -129,8 +129,8 @@ static double sampled(double v, double rate)
     return v > 30 ? v + log(rate + (1 - rate) * exp(-v)) : log1p(rate * expm1(v));
 }
 
-static bool add_mass(struct dpf_loss *l, size_t *capacity, int64_t index, double p,
-                     double q)
+static bool add_mass(struct dpf_privacy_loss *l, size_t *capacity, int64_t index,
+                     double p, double q)
 {
     if (l->count && l->points[l->count - 1].index == index) {
         l->points[l->count - 1].p += p;
@@ -139,13 +139,13 @@ static bool add_mass(struct dpf_loss *l, size_t *capacity, int64_t index, double
     }
     if (!dpf_grow(&l->points, capacity, l->count + 1, sizeof *l->points))
         return false;
-    l->points[l->count++] = (struct dpf_loss_point){index, p, q};
+    l->points[l->count++] = (struct dpf_privacy_loss_point){index, p, q};
     return true;
 }
 
 /* What lies in (from, to] steps goes to the two ends, keeping both masses. */
-static bool add_bucket(struct dpf_loss *l, size_t *capacity, const struct dpf_spending *s,
-                       int64_t from, int64_t to)
+static bool add_bucket(struct dpf_privacy_loss *l, size_t *capacity,
+                       const struct dpf_spending *s, int64_t from, int64_t to)
 {
     /* an end is the same number for both of its buckets, or what stands there is lost */
     double lo = (double)from * l->step, hi = (double)to * l->step, p, q;
@@ -182,13 +182,13 @@ static void ends(const struct dpf_spending *s, double tail, double *lo, double *
     *lo = s->rate == 1 ? *lo : fmax(sampled(*lo, s->rate), log1p(-s->rate));
 }
 
-enum dpf_status dpf_loss_init(struct dpf_loss *l, const struct dpf_spending *s,
-                              double step, double centre, double tail,
-                              struct dpf_error *e)
+enum dpf_status dpf_privacy_loss_init(struct dpf_privacy_loss *l,
+                                      const struct dpf_spending *s, double step,
+                                      double centre, double tail, struct dpf_error *e)
 {
     double lo, hi;
     size_t capacity = 0;
-    *l = (struct dpf_loss){.step = step};
+    *l = (struct dpf_privacy_loss){.step = step};
     ends(s, tail, &lo, &hi);
     if (hi > DPF_LOSS_LIMIT || lo < -DPF_LOSS_LIMIT)
         return dpf_fail(e, DPF_USAGE, "losses above %d are too large for this method",
@@ -217,7 +217,7 @@ enum dpf_status dpf_loss_init(struct dpf_loss *l, const struct dpf_spending *s,
     }
     free(cuts);
     if (!good) {
-        dpf_loss_release(l);
+        dpf_privacy_loss_release(l);
         return dpf_fail_memory(e);
     }
     /* only a Gaussian has something beyond the grid; should anything else be missing, it
@@ -233,26 +233,26 @@ enum dpf_status dpf_loss_init(struct dpf_loss *l, const struct dpf_spending *s,
     return DPF_OK;
 }
 
-void dpf_loss_release(struct dpf_loss *l)
+void dpf_privacy_loss_release(struct dpf_privacy_loss *l)
 {
     free(l->points);
-    *l = (struct dpf_loss){0};
+    *l = (struct dpf_privacy_loss){0};
 }
 
-void dpf_loss_reverse(struct dpf_loss *l)
+void dpf_privacy_loss_reverse(struct dpf_privacy_loss *l)
 {
     for (size_t i = 0, j = l->count; i < j; i++) {
-        struct dpf_loss_point a = l->points[i], b = l->points[--j];
-        l->points[i] = (struct dpf_loss_point){-b.index, b.q, b.p};
-        l->points[j] = (struct dpf_loss_point){-a.index, a.q, a.p};
+        struct dpf_privacy_loss_point a = l->points[i], b = l->points[--j];
+        l->points[i] = (struct dpf_privacy_loss_point){-b.index, b.q, b.p};
+        l->points[j] = (struct dpf_privacy_loss_point){-a.index, a.q, a.p};
     }
     double mass = l->p_infinite;
     l->p_infinite = l->q_infinite;
     l->q_infinite = mass;
 }
 
-double dpf_loss_log_moment(const struct dpf_loss *l, double tilt, double *mean,
-                           double *variance)
+double dpf_privacy_loss_log_moment(const struct dpf_privacy_loss *l, double tilt,
+                                   double *mean, double *variance)
 {
     double largest = -INFINITY, sum = 0, first = 0, second = 0;
     for (size_t i = 0; i < l->count; i++)

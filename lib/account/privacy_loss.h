@@ -12,22 +12,22 @@
  * discretised one. (Doroshenko et al. 2022 call it connect-the-dots.) What lies beyond
  * the buckets is treated as an infinite loss. Reversing both pairs keeps the relation, so
  * one discretisation serves both directions. */
-#ifndef DPF_ACCOUNT_LOSS_H
-#define DPF_ACCOUNT_LOSS_H
+#ifndef DPF_ACCOUNT_PRIVACY_LOSS_H
+#define DPF_ACCOUNT_PRIVACY_LOSS_H
 
 #include "account/spending.h"
 
 enum { DPF_LOSS_LIMIT = 600 }; /* e^600 is still a double */
 
 /* One end of a bucket: the loss is `index` steps, with these masses of P and Q. */
-struct dpf_loss_point {
+struct dpf_privacy_loss_point {
     int64_t index;
     double p, q;
 };
 
-struct dpf_loss {
+struct dpf_privacy_loss {
     double step;
-    struct dpf_loss_point *points; /* by rising index */
+    struct dpf_privacy_loss_point *points; /* by rising index */
     size_t count;
     double p_infinite; /* P's mass where Q has none */
     double q_infinite; /* Q's mass where P has none: the reversed pair's infinite loss */
@@ -36,18 +36,18 @@ struct dpf_loss {
 /* Buckets are `step` wide near `centre` and grow to a hundredth of the distance from it.
  * What is cut off at the ends is less than `tail`. DPF_USAGE if a loss that is more
  * likely than that is above DPF_LOSS_LIMIT. */
-enum dpf_status dpf_loss_init(struct dpf_loss *l, const struct dpf_spending *s,
-                              double step, double centre, double tail,
-                              struct dpf_error *e);
-void dpf_loss_release(struct dpf_loss *l);
+enum dpf_status dpf_privacy_loss_init(struct dpf_privacy_loss *l,
+                                      const struct dpf_spending *s, double step,
+                                      double centre, double tail, struct dpf_error *e);
+void dpf_privacy_loss_release(struct dpf_privacy_loss *l);
 /* Exchange P and Q. */
-void dpf_loss_reverse(struct dpf_loss *l);
+void dpf_privacy_loss_reverse(struct dpf_privacy_loss *l);
 
 /* ln of the sum of p e^(tilt loss) over the finite losses, with its first and second
  * derivative by `tilt`. For tilt = alpha - 1 >= 0 it is (alpha - 1) times an upper bound
  * on the Renyi divergence of order alpha, if no loss is infinite. */
-double dpf_loss_log_moment(const struct dpf_loss *l, double tilt, double *mean,
-                           double *variance);
+double dpf_privacy_loss_log_moment(const struct dpf_privacy_loss *l, double tilt,
+                                   double *mean, double *variance);
 /* About how far the losses of one use spread: a scale to choose a step by. */
 double dpf_spending_scale(const struct dpf_spending *s);
 

@@ -1,0 +1,122 @@
+/* conv: a cross-correlation over pictures or volumes.
+ *
+ * Clipping. The backend computes each example's gradient of the weights by itself, keeps
+ * it or computes it again by the same call on the same numbers, so what is added is what
+ * was measured. Gradients of the bias are written down for each example. */
+#include "nn/geometry.h"
+#include "nn/ops/window.h"
+#include "nn/relevance.h"
+
+#include "base/banned.h"
+
+static enum dpf_status shape(struct dpf_node *n, const struct dpf_node *const *from,
+                             const char *where, struct dpf_error *e)
+{
+    static const int64_t one[DPF_SPACE] = {1, 1, 1};
+    int64_t out[DPF_SPACE];
+    enum dpf_status status = dpf_window_size(n, from[0], false, one, where, out, e);
+    if (status != DPF_OK)
+        return status;
+    n->shape = dpf_shape_with_space(&from[0]->shape, n->out, out);
+    dpf_conv_parameters(n, (uint64_t)n->out, from[0]->shape.dim[0]);
+    return DPF_OK;
+}
+
+static void forward(const struct dpf_node_run *r)
+{
+    const struct dpf_network *net = r->net;
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    bool relu = r->i + 1 < net->model->count && net->layers[r->i + 1].absorbed;
+    r->k->conv_forward(r->c, &p, r->n, r->x, dpf_run_parameter(r, 0),
+                       dpf_run_parameter(r, 1), relu, r->y);
+}
+
+static void backward(const struct dpf_node_run *r, float *dx)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    r->k->conv_backward_data(r->c, &p, r->n, r->dy, dpf_run_parameter(r, 0), dx);
+}
+
+static void gradients(const struct dpf_node_run *r)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    r->k->conv_backward_weights(r->c, &p, r->n, r->x, r->dy, dpf_run_gradient(r, 0),
+                                dpf_run_gradient(r, 1));
+}
+
+static struct dpf_example_room room(const struct dpf_node_run *r)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    return (struct dpf_example_room){r->k->conv_kept(r->c, &p, r->n),
+                                     r->n * dpf_run_channels(r)};
+}
+
+static void example_norms(const struct dpf_node_run *r)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    r->k->conv_example_norms(r->c, &p, r->n, r->x, r->dy, r->own->kept, r->net->squares);
+    dpf_conv_bias_norms(r);
+}
+
+static void add_clipped(const struct dpf_node_run *r)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    r->k->conv_add_clipped(r->c, &p, r->n, r->net->factors, r->x, r->dy, r->own->kept,
+                           dpf_run_gradient(r, 0));
+    dpf_conv_bias_clipped(r);
+}
+
+static void fans(const struct dpf_node *n, double *in, double *out)
+{
+    *in = (double)n->parameters[0].dim[1] * dpf_conv_window(n);
+    *out = (double)n->parameters[0].dim[0] * dpf_conv_window(n);
+}
+
+static const struct dpf_op_parameters parameters = {
+    .gradients = gradients,
+    .room = room,
+    .example_norms = example_norms,
+    .add_clipped = add_clipped,
+    .fans = fans,
+};
+
+static void sums(const struct dpf_node_run *r, const float *x, const float *w, float *y)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    r->k->conv_forward(r->c, &p, r->n, x, w, NULL, false, y);
+}
+
+static void back(const struct dpf_node_run *r, const float *s, const float *w, float *x)
+{
+    struct dpf_conv p = dpf_conv_of(r->node, r->from);
+    r->k->conv_backward_data(r->c, &p, r->n, s, w, x);
+}
+
+/* A result at the border is made of fewer values. */
+static void spread_bias(struct dpf_relevance *rel, const struct dpf_node_run *r,
+                        const float *s, const float *bias, float *x)
+{
+    struct dpf_conv one = dpf_conv_single(dpf_conv_of(r->node, r->from));
+    float *share = rel->places[0], *count = rel->places[1];
+    dpf_relevance_bias_shares(rel, r, s, bias);
+    r->k->conv_forward(r->c, &one, 1, rel->ones, rel->ones, NULL, false, count);
+    dpf_relevance_divide(rel, r);
+    r->k->conv_backward_data(r->c, &one, r->n, share, rel->ones, count);
+    dpf_relevance_to_channels(rel, r, x);
+}
+
+static const struct dpf_op_linear linear = {sums, back, spread_bias};
+
+const struct dpf_op dpf_op_conv = {
+    .name = "conv",
+    .inputs = 1,
+    .needs = DPF_ATTRIBUTE_OUT | DPF_ATTRIBUTE_KERNEL,
+    .may = DPF_ATTRIBUTE_STRIDE | DPF_ATTRIBUTE_PAD | DPF_ATTRIBUTE_BIAS,
+    .absorbs = &dpf_op_relu,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .parameters = &parameters,
+    .relevance = dpf_relevance_linear,
+    .linear = &linear,
+};

@@ -87,6 +87,8 @@ TEST_SOURCES  := $(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/pri
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
 STAGES        := $(STAGE_NAMES:%=$(BUILD)/libexec/dpflow/%)
 TESTS         := $(addprefix $(BUILD)/tests/,$(notdir $(TEST_SOURCES:.c=)))
+# Transports of cluster/: their schemes are never taken for paths, built or not.
+TRANSPORTS    := mpi
 PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
 LIBRARY       := $(BUILD)/lib/libdpflow.a
 
@@ -118,7 +120,12 @@ $(BUILD)/gen/stages.inc: stages/stages.list
 	    $$1 = $$2 = ""; sub(/^ +/, ""); \
 	    printf "    {\"%s\", %s, \"%s\"},\n", name, spends, $$0 }' $< > $@
 
+$(BUILD)/gen/transports.inc: Makefile
+	@mkdir -p $(@D)
+	$(Q)printf '    "%s",\n' $(TRANSPORTS) > $@
+
 $(BUILD)/obj/lib/pipeline/stages.o: $(BUILD)/gen/stages.inc
+$(BUILD)/obj/lib/transport/registry.o: $(BUILD)/gen/transports.inc
 $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
 
 # Kernels may reorder sums and fuse products; NaN and infinity stay what they are. No sum may

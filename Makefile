@@ -124,6 +124,24 @@ $(BUILD)/gen/transports.inc: Makefile
 	@mkdir -p $(@D)
 	$(Q)printf '    "%s",\n' $(TRANSPORTS) > $@
 
+# Rows of tables that stand beside the code of lib/data (data/formats.h, data/sets.h):
+# $(call rows,TYPE,PREFIX,MACRO) names them, MACRO(symbol, "name").
+rows = sed -n 's/^const struct $(1) $(2)\([a-z0-9_]*\) = .*/\1/p' $(wildcard lib/data/*.c) | \
+    awk '{ name = $$1; gsub(/_/, "-", name); printf "$(3)(%s, \"%s\")\n", $$1, name }'
+$(BUILD)/gen/formats.inc: $(wildcard lib/data/*.c)
+	@mkdir -p $(@D)
+	$(Q)$(call rows,dpf_format,dpf_format_,FORMAT) > $@
+$(BUILD)/gen/stored_sets.inc: datasets/sets.list datasets/sets.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f datasets/sets.awk $< > $@
+$(BUILD)/gen/data_sets.inc: $(BUILD)/gen/stored_sets.inc $(wildcard lib/data/*.c)
+	$(Q){ $(call rows,dpf_data_set,dpf_set_,SET); \
+	    awk '$$1 == "set" { symbol = $$2; gsub(/-/, "_", symbol); \
+	        printf "SET(%s, \"%s\")\n", symbol, $$2 }' datasets/sets.list; } > $@
+
+$(BUILD)/obj/lib/data/formats.o: $(BUILD)/gen/formats.inc
+$(BUILD)/obj/lib/data/sets.o: $(BUILD)/gen/data_sets.inc
+$(BUILD)/obj/lib/data/stored.o: $(BUILD)/gen/stored_sets.inc
 $(BUILD)/obj/lib/pipeline/stages.o: $(BUILD)/gen/stages.inc
 $(BUILD)/obj/lib/transport/registry.o: $(BUILD)/gen/transports.inc
 $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp

@@ -482,6 +482,18 @@ static enum dpf_status run(struct dpf_stage *s, struct dpf_error *e)
     return DPF_OK;
 }
 
+/* What completion offers for arguments. */
+static void add_words(const struct dpf_stage_info *info, struct dpf_text *out)
+{
+    struct dpf_text words = {0};
+    if (info->add_words)
+        info->add_words(&words);
+    const char *word = dpf_text_get(&words);
+    for (size_t size; (size = strcspn(word, "\n")) > 0; word += size + 1)
+        dpf_text_addf(out, "%.*s\tword\t\n", (int)size, word);
+    dpf_text_release(&words);
+}
+
 /* --help and its like: true if one was asked for. */
 static bool answer(const struct dpf_stage_info *info, struct dpf_error *e)
 {
@@ -496,8 +508,7 @@ static bool answer(const struct dpf_stage_info *info, struct dpf_error *e)
     } else if (common.completion) {
         dpf_options_completion(info->options ? info->options : no_options, &out);
         dpf_options_completion(shared, &out);
-        for (const char *const *w = info->argument_words; w && *w; w++)
-            dpf_text_addf(&out, "%s\tword\t\n", *w);
+        add_words(info, &out);
     } else {
         return false;
     }

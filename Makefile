@@ -93,7 +93,7 @@ PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
 LIBRARY       := $(BUILD)/lib/libdpflow.a
 
 .PHONY: all build demo check check-run check-sanitize check-peers bench bench-peers fuzz man install \
-    format lint clean report need-build need-check need-mpi need-fuzz
+    format lint clean report always need-build need-check need-mpi need-fuzz
 
 # Packages first, in a make of its own: probes and rules then see what was installed.
 all: need-build
@@ -128,16 +128,19 @@ $(BUILD)/gen/transports.inc: Makefile
 # $(call rows,TYPE,PREFIX,MACRO) names them, MACRO(symbol, "name").
 rows = sed -n 's/^const struct $(1) $(2)\([a-z0-9_]*\) = .*/\1/p' $(wildcard lib/data/*.c) | \
     awk '{ name = $$1; gsub(/_/, "-", name); printf "$(3)(%s, \"%s\")\n", $$1, name }'
-$(BUILD)/gen/formats.inc: $(wildcard lib/data/*.c)
+# Made anew by every make, as a file may be gone; replaced only if it changed.
+replace = cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(BUILD)/gen/formats.inc: always
 	@mkdir -p $(@D)
-	$(Q)$(call rows,dpf_format,dpf_format_,FORMAT) > $@
+	$(Q)$(call rows,dpf_format,dpf_format_,FORMAT) > $@.new && $(replace)
+$(BUILD)/gen/data_sets.inc: always
+	@mkdir -p $(@D)
+	$(Q){ $(call rows,dpf_data_set,dpf_set_,SET) && \
+	    awk '$$1 == "set" { symbol = $$2; gsub(/-/, "_", symbol); \
+	        printf "SET(%s, \"%s\")\n", symbol, $$2 }' datasets/sets.list; } > $@.new && $(replace)
 $(BUILD)/gen/stored_sets.inc: datasets/sets.list datasets/sets.awk
 	@mkdir -p $(@D)
 	$(Q)awk -f datasets/sets.awk $< > $@
-$(BUILD)/gen/data_sets.inc: $(BUILD)/gen/stored_sets.inc $(wildcard lib/data/*.c)
-	$(Q){ $(call rows,dpf_data_set,dpf_set_,SET); \
-	    awk '$$1 == "set" { symbol = $$2; gsub(/-/, "_", symbol); \
-	        printf "SET(%s, \"%s\")\n", symbol, $$2 }' datasets/sets.list; } > $@
 
 $(BUILD)/obj/lib/data/formats.o: $(BUILD)/gen/formats.inc
 $(BUILD)/obj/lib/data/sets.o: $(BUILD)/gen/data_sets.inc

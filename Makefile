@@ -261,6 +261,9 @@ lint:
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
+	for file in $$(git ls-files '*.inc'); do \
+	    clang-format --assume-filename=x.c < $$file > $$file.new && mv $$file.new $$file; \
+	done
 
 # ------------------------------------------------------------- man pages, installation
 

@@ -87,11 +87,13 @@ TEST_SOURCES  := $(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/pri
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
 STAGES        := $(STAGE_NAMES:%=$(BUILD)/libexec/dpflow/%)
 TESTS         := $(addprefix $(BUILD)/tests/,$(notdir $(TEST_SOURCES:.c=)))
+# Transports of cluster/: their schemes are never taken for paths, built or not.
+TRANSPORTS    := mpi
 PLUGINS       := $(if $(HAVE_MPI),$(BUILD)/libexec/dpflow/dpflow-mpi.so)
 LIBRARY       := $(BUILD)/lib/libdpflow.a
 
 .PHONY: all build demo check check-run check-sanitize check-peers bench bench-peers fuzz man install \
-    format lint clean report need-build need-check need-mpi need-fuzz
+    format lint clean report always need-build need-check need-mpi need-fuzz
 
 # Packages first, in a make of its own: probes and rules then see what was installed.
 all: need-build
@@ -118,7 +120,33 @@ $(BUILD)/gen/stages.inc: stages/stages.list
 	    $$1 = $$2 = ""; sub(/^ +/, ""); \
 	    printf "    {\"%s\", %s, \"%s\"},\n", name, spends, $$0 }' $< > $@
 
+$(BUILD)/gen/transports.inc: Makefile
+	@mkdir -p $(@D)
+	$(Q)printf '    "%s",\n' $(TRANSPORTS) > $@
+
+# Rows of tables that stand beside the code of lib/data (data/formats.h, data/sets.h):
+# $(call rows,TYPE,PREFIX,MACRO) names them, MACRO(symbol, "name").
+rows = sed -n 's/^const struct $(1) $(2)\([a-z0-9_]*\) = .*/\1/p' $(wildcard lib/data/*.c) | \
+    awk '{ name = $$1; gsub(/_/, "-", name); printf "$(3)(%s, \"%s\")\n", $$1, name }'
+# Made anew by every make, as a file may be gone; replaced only if it changed.
+replace = cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(BUILD)/gen/formats.inc: always
+	@mkdir -p $(@D)
+	$(Q)$(call rows,dpf_format,dpf_format_,FORMAT) > $@.new && $(replace)
+$(BUILD)/gen/data_sets.inc: always
+	@mkdir -p $(@D)
+	$(Q){ $(call rows,dpf_data_set,dpf_set_,SET) && \
+	    awk '$$1 == "set" { symbol = $$2; gsub(/-/, "_", symbol); \
+	        printf "SET(%s, \"%s\")\n", symbol, $$2 }' datasets/sets.list; } > $@.new && $(replace)
+$(BUILD)/gen/stored_sets.inc: datasets/sets.list datasets/sets.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f datasets/sets.awk $< > $@
+
+$(BUILD)/obj/lib/data/formats.o: $(BUILD)/gen/formats.inc
+$(BUILD)/obj/lib/data/sets.o: $(BUILD)/gen/data_sets.inc
+$(BUILD)/obj/lib/data/stored.o: $(BUILD)/gen/stored_sets.inc
 $(BUILD)/obj/lib/pipeline/stages.o: $(BUILD)/gen/stages.inc
+$(BUILD)/obj/lib/transport/registry.o: $(BUILD)/gen/transports.inc
 $(BUILD)/obj/lib/data/digits.o: datasets/digits.mp
 
 # Kernels may reorder sums and fuse products; NaN and infinity stay what they are. No sum may
@@ -233,6 +261,9 @@ lint:
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
+	for file in $$(git ls-files '*.inc'); do \
+	    clang-format --assume-filename=x.c < $$file > $$file.new && mv $$file.new $$file; \
+	done
 
 # ------------------------------------------------------------- man pages, installation
 

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/plugin.h"
 #include "base/text.h"
 #include "transport/transport.h"
 
@@ -290,12 +291,15 @@ static enum dpf_status exchange(const struct dpf_text *mine, struct dpf_error *e
     return status;
 }
 
-static enum dpf_status mpi_join(const struct dpf_plugin_host *host,
-                                const char *const *endpoints, size_t count,
+static void mpi_attach(const struct dpf_plugin_host *host)
+{
+    program = host;
+}
+
+static enum dpf_status mpi_join(const char *const *endpoints, size_t count,
                                 struct dpf_error *e)
 {
     struct dpf_text mine = {0};
-    program = host;
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return dpf_fail(e, DPF_UNAVAILABLE, "MPI could not be started");
     joined = true;
@@ -322,8 +326,13 @@ static void mpi_leave(enum dpf_status status)
         MPI_Abort(MPI_COMM_WORLD, (int)status);
 }
 
+static const struct dpf_transport transport = {
+    .prefix = "mpi:", .open = mpi_open, .join = mpi_join, .leave = mpi_leave};
+
 extern const struct dpf_plugin dpf_plugin;
 const struct dpf_plugin dpf_plugin = {.version = DPF_PLUGIN_VERSION,
-                                      .transport = {"mpi:", mpi_open},
-                                      .join = mpi_join,
-                                      .leave = mpi_leave};
+                                      .kind = DPF_TRANSPORT_KIND,
+                                      .name = "mpi",
+                                      .summary = "edges of an MPI job",
+                                      .table = &transport,
+                                      .attach = mpi_attach};

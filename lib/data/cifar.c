@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/formats.h"
 
 #include "base/banned.h"
 
@@ -175,3 +176,18 @@ enum dpf_status dpf_cifar_new(struct dpf_bytes *take_bytes, struct dpf_source **
         dpf_source_destroy(take);
     return status;
 }
+
+static enum dpf_status open_request(const struct dpf_load_request *q,
+                                    struct dpf_source **take, struct dpf_error *e)
+{
+    return dpf_cifar_open(q->names, q->name_count, take, e);
+}
+
+const struct dpf_format dpf_format_cifar = {
+    .title = "CIFAR-10 binary",
+    .endings = DPF_ENDINGS(".bin"),
+    .gives = "x u8 3x32x32, y",
+
+    .many = true,
+    .open = open_request,
+};

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "data/csv_text.h"
+#include "data/formats.h"
 
 #include "base/banned.h"
 
@@ -539,3 +540,18 @@ enum dpf_status dpf_csv_open(const char *path, const struct dpf_columns *columns
     enum dpf_status status = dpf_bytes_open(path, &b, e);
     return status == DPF_OK ? dpf_csv_new(b, columns, limits, take, e) : status;
 }
+
+static enum dpf_status open_request(const struct dpf_load_request *q,
+                                    struct dpf_source **take, struct dpf_error *e)
+{
+    return dpf_csv_open(q->names[0], q->columns, NULL, take, e);
+}
+
+const struct dpf_format dpf_format_csv = {
+    .title = "CSV",
+    .endings = DPF_ENDINGS(".csv", ".data"),
+    .gives = "x, y as --columns FILE declares",
+    .takes = DPF_TAKES("columns"),
+
+    .open = open_request,
+};

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "data/catalog.h"
+#include "data/sets.h"
 
 #include "base/banned.h"
 
@@ -127,3 +128,20 @@ enum dpf_status dpf_digits_open(bool train, bool test, struct dpf_source **take,
         dpf_source_destroy(take);
     return status;
 }
+
+static enum dpf_status open_set(const struct dpf_load_request *q,
+                                const struct dpf_part *part, struct dpf_source **take,
+                                struct dpf_error *e)
+{
+    (void)q;
+    return dpf_digits_open(part->train, part->test, take, e);
+}
+
+const struct dpf_data_set dpf_set_digits = {
+    .train = DIGITS_TRAIN,
+    .test = DIGITS_RECORDS - DIGITS_TRAIN,
+    .fields = "x u8 8x8, y 10 classes",
+    .from = "embedded",
+    .has_all = true,
+    .open = open_set,
+};

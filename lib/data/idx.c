@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/formats.h"
 
 #include "base/banned.h"
 
@@ -257,3 +258,19 @@ enum dpf_status dpf_idx_open(const char *images, const char *labels, uint64_t cl
     dpf_bytes_destroy(&label_bytes);
     return status;
 }
+
+static enum dpf_status open_request(const struct dpf_load_request *q,
+                                    struct dpf_source **take, struct dpf_error *e)
+{
+    return dpf_idx_open(q->names[0], q->label_count ? q->labels[0] : NULL, q->classes,
+                        take, e);
+}
+
+const struct dpf_format dpf_format_idx = {
+    .title = "idx",
+    .endings = DPF_ENDINGS("-ubyte", ".idx"),
+    .gives = "x; with --labels FILE also y",
+    .takes = DPF_TAKES("labels", "classes"),
+
+    .open = open_request,
+};

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/bytes.h"
+#include "data/formats.h"
 
 #include "base/banned.h"
 
@@ -337,3 +338,22 @@ enum dpf_status dpf_nifti_open(const char *const *images, size_t n,
         dpf_source_destroy(take);
     return status;
 }
+
+static enum dpf_status open_request(const struct dpf_load_request *q,
+                                    struct dpf_source **take, struct dpf_error *e)
+{
+    if (q->label_count && q->label_count != q->name_count)
+        return dpf_fail(e, DPF_USAGE, "%zu volumes need as many masks, not %zu",
+                        q->name_count, q->label_count);
+    return dpf_nifti_open(q->names, q->name_count, q->label_count ? q->labels : NULL,
+                          q->classes, take, e);
+}
+
+const struct dpf_format dpf_format_nifti = {
+    .title = "NIfTI-1",
+    .endings = DPF_ENDINGS(".nii"),
+    .gives = "x f32 CxDxHxW; with --labels also mask",
+    .takes = DPF_TAKES("labels", "classes"),
+    .many = true,
+    .open = open_request,
+};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/formats.h"
 #include "data/zip.h"
 
 #include "base/banned.h"
@@ -468,3 +469,18 @@ enum dpf_status dpf_npy_open(const char *path, uint64_t classes, struct dpf_sour
         status = dpf_bytes_open(path, &bytes, e);
     return status == DPF_OK ? dpf_npy_new(bytes, take, e) : status;
 }
+
+static enum dpf_status open_request(const struct dpf_load_request *q,
+                                    struct dpf_source **take, struct dpf_error *e)
+{
+    return dpf_npy_open(q->names[0], q->classes, take, e);
+}
+
+const struct dpf_format dpf_format_npy = {
+    .title = "NumPy",
+    .endings = DPF_ENDINGS(".npy", ".npz"),
+    .gives = "x; of .npz a field for each array",
+    .takes = DPF_TAKES("classes"),
+
+    .open = open_request,
+};

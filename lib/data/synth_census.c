@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/sets.h"
 #include "data/synth_common.h"
 
 #include "base/banned.h"
@@ -197,3 +198,20 @@ enum dpf_status dpf_synth_census_open(uint64_t seed, uint64_t first, uint64_t co
         status = dpf_synth_add_field(s, "y", DPF_F32, &scalar, 0, 0, income_top, e);
     return dpf_synth_give(s, status, take);
 }
+
+static enum dpf_status open_census(const struct dpf_load_request *q,
+                                   const struct dpf_part *part, struct dpf_source **take,
+                                   struct dpf_error *e)
+{
+    return dpf_synth_census_open(q->seed, part->first, part->count, take, e);
+}
+
+const struct dpf_data_set dpf_set_synth_census = {
+    .train = 10000,
+    .test = 2000,
+    .fields = "x f32 12, y f32",
+    .from = "generated",
+    .is_generated = true,
+    .takes = DPF_TAKES("count", "seed"),
+    .open = open_census,
+};

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/sets.h"
 #include "data/synth_common.h"
 
 #include "base/banned.h"
@@ -399,3 +400,37 @@ enum dpf_status dpf_synth_glyphs_open(uint64_t seed, uint64_t first, uint64_t co
 {
     return open_drawn(seed, first, count, true, take, e);
 }
+
+static enum dpf_status open_digits(const struct dpf_load_request *q,
+                                   const struct dpf_part *part, struct dpf_source **take,
+                                   struct dpf_error *e)
+{
+    return dpf_synth_digits_open(q->seed, part->first, part->count, take, e);
+}
+
+const struct dpf_data_set dpf_set_synth_digits = {
+    .train = 10000,
+    .test = 2000,
+    .fields = "x u8 28x28, y 10 classes",
+    .from = "generated",
+    .is_generated = true,
+    .takes = DPF_TAKES("count", "seed"),
+    .open = open_digits,
+};
+
+static enum dpf_status open_glyphs(const struct dpf_load_request *q,
+                                   const struct dpf_part *part, struct dpf_source **take,
+                                   struct dpf_error *e)
+{
+    return dpf_synth_glyphs_open(q->seed, part->first, part->count, take, e);
+}
+
+const struct dpf_data_set dpf_set_synth_glyphs = {
+    .train = 10000,
+    .test = 2000,
+    .fields = "x u8 28x28, y 200 classes",
+    .from = "generated",
+    .is_generated = true,
+    .takes = DPF_TAKES("count", "seed"),
+    .open = open_glyphs,
+};

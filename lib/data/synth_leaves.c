@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/sets.h"
 #include "data/synth_common.h"
 
 #include "base/banned.h"
@@ -143,3 +144,20 @@ enum dpf_status dpf_synth_leaves_open(uint64_t seed, uint64_t first, uint64_t co
         status = dpf_synth_add_field(s, "y", DPF_U8, &scalar, CLASSES, 0, 0, e);
     return dpf_synth_give(s, status, take);
 }
+
+static enum dpf_status open_leaves(const struct dpf_load_request *q,
+                                   const struct dpf_part *part, struct dpf_source **take,
+                                   struct dpf_error *e)
+{
+    return dpf_synth_leaves_open(q->seed, part->first, part->count, take, e);
+}
+
+const struct dpf_data_set dpf_set_synth_leaves = {
+    .train = 10000,
+    .test = 2000,
+    .fields = "x u8 3x32x32, y 8 classes",
+    .from = "generated",
+    .is_generated = true,
+    .takes = DPF_TAKES("count", "seed"),
+    .open = open_leaves,
+};

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/sets.h"
 #include "data/synth_common.h"
 
 #include "base/banned.h"
@@ -315,3 +316,22 @@ enum dpf_status dpf_synth_tumour_open(uint64_t seed, uint64_t first, uint64_t co
         status = dpf_synth_add_field(s, "mask", DPF_U8, &mask, CLASSES, 0, 0, e);
     return dpf_synth_give(s, status, take);
 }
+
+static enum dpf_status open_tumour(const struct dpf_load_request *q,
+                                   const struct dpf_part *part, struct dpf_source **take,
+                                   struct dpf_error *e)
+{
+    return dpf_synth_tumour_open(q->seed, part->first, part->count,
+                                 q->channels ? q->channels : 4, q->side ? q->side : 64,
+                                 take, e);
+}
+
+const struct dpf_data_set dpf_set_synth_tumour = {
+    .train = 40,
+    .test = 8,
+    .fields = "x f32 4x64x64x64, mask 4 classes",
+    .from = "generated",
+    .is_generated = true,
+    .takes = DPF_TAKES("count", "seed", "side", "channels"),
+    .open = open_tumour,
+};

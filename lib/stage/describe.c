@@ -20,6 +20,10 @@ void dpf_stage_help(const struct dpf_stage_info *info, const struct dpf_option *
                   info->writes, info->privacy);
     if (info->detail)
         dpf_text_addf(out, "%s\n\n", info->detail);
+    if (info->add_tables) {
+        info->add_tables(out);
+        dpf_text_add(out, "\n");
+    }
     if (info->options && info->options->kind != DPF_KIND_END) {
         dpf_text_add(out, "options\n");
         dpf_options_help(info->options, out);
@@ -36,6 +40,17 @@ static void section(struct dpf_text *out, const char *title, const char *text)
     dpf_text_addf(out, ".SH %s\n", title);
     dpf_roff_escape(text, out);
     dpf_text_add(out, "\n");
+}
+
+/* Lines as they are. */
+static void add_tables(const struct dpf_stage_info *info, struct dpf_text *out)
+{
+    struct dpf_text tables = {0};
+    info->add_tables(&tables);
+    dpf_text_add(out, ".SH TABLES\n.EX\n");
+    dpf_roff_escape(dpf_text_get(&tables), out);
+    dpf_text_add(out, ".EE\n");
+    dpf_text_release(&tables);
 }
 
 void dpf_stage_man(const struct dpf_stage_info *info, const struct dpf_option *common,
@@ -57,6 +72,8 @@ void dpf_stage_man(const struct dpf_stage_info *info, const struct dpf_option *c
     dpf_text_add(out, "\n");
     if (info->detail)
         section(out, "DESCRIPTION", info->detail);
+    if (info->add_tables)
+        add_tables(info, out);
     section(out, "READS", info->reads);
     section(out, "WRITES", info->writes);
     section(out, "PRIVACY", info->privacy);

@@ -419,36 +419,31 @@ static enum dpf_status run_program(struct dpf_stage *s, struct dpf_error *e)
 
 /* ------------------------------------------------------------------------- main */
 
-/* Under mpirun every process of the job has to join, even one that reads and writes
- * only files. */
-static enum dpf_status join_job(struct dpf_stage *s, struct dpf_error *e)
+/* The endpoints of this process, in the order in which they are given: plug-ins learn
+ * which ones are theirs before any is opened. */
+static enum dpf_status join_jobs(const struct dpf_stage *s, struct dpf_error *e)
 {
-    static const struct dpf_plugin_host host = {dpf_stop_requested, dpf_stop_signal};
-    const char *transport = getenv("DPFLOW_TRANSPORT");
-    bool wanted = transport && strcmp(transport, "mpi") == 0;
+    const char *also = getenv("DPFLOW_TRANSPORT"); /* the runner's word to its stages */
     size_t count = 0;
+    bool failed = false;
     char **endpoints =
         dpf_calloc(common.inputs.count + common.outputs.count + s->parsed.given_count,
                    sizeof *endpoints);
     if (!endpoints)
         return dpf_fail_memory(e);
     for (size_t i = 0; i < common.inputs.count; i++)
-        if (dpf_starts_with(common.inputs.items[i], "mpi:"))
-            endpoints[count++] = dpf_format("r%s", common.inputs.items[i]);
+        endpoints[count++] = dpf_format("r%s", common.inputs.items[i]);
     for (size_t i = 0; i < common.outputs.count; i++)
-        if (dpf_starts_with(common.outputs.items[i], "mpi:"))
-            endpoints[count++] = dpf_format("w%s", common.outputs.items[i]);
+        endpoints[count++] = dpf_format("w%s", common.outputs.items[i]);
     for (size_t i = 0; i < s->parsed.given_count; i++)
-        if (s->parsed.given[i].option->kind == DPF_KIND_ENDPOINT &&
-            dpf_starts_with(s->parsed.given[i].value, "mpi:"))
+        if (s->parsed.given[i].option->kind == DPF_KIND_ENDPOINT)
             endpoints[count++] = dpf_format("r%s", s->parsed.given[i].value);
-    enum dpf_status status = DPF_OK;
-    const struct dpf_plugin *plugin;
-    if (wanted || count) {
-        status = dpf_plugin_load("mpi", &plugin, e);
-        if (status == DPF_OK)
-            status = plugin->join(&host, (const char *const *)endpoints, count, e);
-    }
+    for (size_t i = 0; i < count; i++)
+        failed = failed || !endpoints[i];
+    enum dpf_status status =
+        failed ? dpf_fail_memory(e)
+               : dpf_transports_join((const char *const *)endpoints, count,
+                                     also && *also ? also : NULL, e);
     for (size_t i = 0; i < count; i++)
         free(endpoints[i]);
     free(endpoints);
@@ -471,7 +466,7 @@ static enum dpf_status check_arguments(struct dpf_stage *s, struct dpf_error *e)
 
 static enum dpf_status run(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = join_job(s, e);
+    enum dpf_status status = join_jobs(s, e);
     if (status != DPF_OK)
         return status;
     switch (s->info->kind) {
@@ -485,6 +480,18 @@ static enum dpf_status run(struct dpf_stage *s, struct dpf_error *e)
         return run_program(s, e);
     }
     return DPF_OK;
+}
+
+/* What completion offers for arguments. */
+static void add_words(const struct dpf_stage_info *info, struct dpf_text *out)
+{
+    struct dpf_text words = {0};
+    if (info->add_words)
+        info->add_words(&words);
+    const char *word = dpf_text_get(&words);
+    for (size_t size; (size = strcspn(word, "\n")) > 0; word += size + 1)
+        dpf_text_addf(out, "%.*s\tword\t\n", (int)size, word);
+    dpf_text_release(&words);
 }
 
 /* --help and its like: true if one was asked for. */
@@ -501,8 +508,7 @@ static bool answer(const struct dpf_stage_info *info, struct dpf_error *e)
     } else if (common.completion) {
         dpf_options_completion(info->options ? info->options : no_options, &out);
         dpf_options_completion(shared, &out);
-        for (const char *const *w = info->argument_words; w && *w; w++)
-            dpf_text_addf(&out, "%s\tword\t\n", *w);
+        add_words(info, &out);
     } else {
         return false;
     }
@@ -516,9 +522,9 @@ static bool answer(const struct dpf_stage_info *info, struct dpf_error *e)
 static void finish(struct dpf_stage *s, struct dpf_error *e)
 {
     if (e->status != DPF_OK) {
-        /* Readers learn it at once; an MPI job is taken down as a whole instead, and a
-         * program that was told to stop does not wait for anyone. */
-        if (!dpf_stop_requested() && !dpf_plugin_loaded())
+        /* Readers learn it at once; a job that was joined is taken down as a whole
+         * instead, and a program that was told to stop does not wait for anyone. */
+        if (!dpf_stop_requested() && !dpf_transports_joined())
             dpf_stream_writer_fail(&s->writer);
         print_line(s, e->message);
     }
@@ -565,8 +571,7 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
     finish(&s, &e);
     if (fflush(stdout) != 0 && status == DPF_OK)
         status = DPF_SYSTEM;
-    if (dpf_plugin_loaded())
-        dpf_plugin_loaded()->leave(status);
+    dpf_transports_leave(status);
     /* A stop by signal is reported as such, so that shells and runners can tell. */
     if (status != DPF_OK && dpf_stop_requested()) {
         signal(dpf_stop_signal(), SIG_DFL);

@@ -25,10 +25,13 @@ struct dpf_stage_info {
     const char *name;
     const char *summary; /* as in stages.list */
     const char *reads, *writes, *privacy;
-    const char *example;               /* a shell line that a test runs */
-    const char *detail;                /* further paragraphs of help, or NULL */
-    const char *arguments;             /* "DATASET", or NULL */
-    const char *const *argument_words; /* what completion offers for them, or NULL */
+    const char *example; /* a shell line that a test runs */
+    const char *detail;  /* further paragraphs of help, or NULL */
+    /* Lists for help and manual that are made of tables, shown as they are; or NULL. */
+    void (*add_tables)(struct dpf_text *out);
+    const char *arguments; /* "DATASET", or NULL */
+    /* What completion offers for them, a line each; or NULL. */
+    void (*add_words)(struct dpf_text *out);
     size_t min_arguments, max_arguments;
     enum dpf_stage_kind kind;
     bool has_effects; /* does or depends on more than its options and input say (a network

@@ -314,6 +314,7 @@ static enum dpf_status follow_open(const char *endpoint, enum dpf_direction dire
     return DPF_OK;
 }
 
-const struct dpf_transport dpf_transport_fd = {"fd:", fd_open};
-const struct dpf_transport dpf_transport_file = {"", file_open};
-const struct dpf_transport dpf_transport_follow = {"follow:", follow_open};
+const struct dpf_transport dpf_transport_fd = {.prefix = "fd:", .open = fd_open};
+const struct dpf_transport dpf_transport_file = {.prefix = "", .open = file_open};
+const struct dpf_transport dpf_transport_follow = {.prefix = "follow:",
+                                                   .open = follow_open};

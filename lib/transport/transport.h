@@ -5,10 +5,12 @@
  *   fd:N                 an open file descriptor
  *   follow:PATH          a file that another process is still writing
  *   ipc://…, tcp://…     ZeroMQ (options after commas: bind, connect, peers=N)
- *   mpi:NAME             an edge of an MPI job (plug-in, see cluster/)
+ *   NAME:…, NAME://…     what the plug-in dpflow-NAME.so makes of it (base/plugin.h);
+ *                        in cluster/: mpi:EDGE, an edge of an MPI job
  *
- * A registry maps schemes to openers, so that a plug-in adds one without anything here
- * knowing of it. */
+ * A registry maps schemes to openers; a plug-in adds one and nothing here needs to know
+ * it. A path with a colon stays a path, unless its first word is the name of a plug-in
+ * that is there, or that this source tree can build; `./NAME:…` is always a path. */
 #ifndef DPF_TRANSPORT_TRANSPORT_H
 #define DPF_TRANSPORT_TRANSPORT_H
 
@@ -27,12 +29,22 @@ struct dpf_endpoint_options {
     double connect_seconds; /* how long to wait for the other side; 0: the default */
 };
 
+/* Also the table of a plug-in of kind "transport". */
 struct dpf_transport {
     const char *prefix; /* "tcp://"; the empty prefix is the file transport */
     enum dpf_status (*open)(const char *endpoint, enum dpf_direction direction,
                             const struct dpf_endpoint_options *options,
                             struct dpf_channel **take_channel, struct dpf_error *e);
+    /* Plug-ins only, or NULL: become part of a job before any endpoint is opened.
+     * `endpoints` are all of this transport that this process will open, with 'r' or 'w'
+     * in front. */
+    enum dpf_status (*join)(const char *const *endpoints, size_t count,
+                            struct dpf_error *e);
+    /* Leave the job, also after a join that failed; a failed status takes the whole job
+     * down. */
+    void (*leave)(enum dpf_status status);
 };
+#define DPF_TRANSPORT_KIND "transport"
 
 /* Open an endpoint for reading or writing. `options` may be NULL. */
 enum dpf_status dpf_channel_open(const char *endpoint, enum dpf_direction direction,
@@ -41,6 +53,15 @@ enum dpf_status dpf_channel_open(const char *endpoint, enum dpf_direction direct
 
 /* Whether an endpoint is something else than a path or `-`. */
 bool dpf_endpoint_has_scheme(const char *endpoint);
+
+/* Join the jobs of all plug-ins that these endpoints name (each with 'r' or 'w' in front;
+ * others are passed over), and of the plug-in `also` (or NULL), even if no endpoint names
+ * it: every process of an MPI job has to join. */
+enum dpf_status dpf_transports_join(const char *const *endpoints, size_t count,
+                                    const char *also, struct dpf_error *e);
+/* Whether a job was joined: its plug-in then takes care of a failure. */
+bool dpf_transports_joined(void);
+void dpf_transports_leave(enum dpf_status status);
 
 extern const struct dpf_transport dpf_transport_fd;     /* - and fd:N */
 extern const struct dpf_transport dpf_transport_file;   /* paths */
@@ -55,30 +76,5 @@ enum dpf_status dpf_channel_from_memory(const void *data, size_t size,
 enum dpf_status dpf_channel_to_memory(struct dpf_buffer *sink,
                                       struct dpf_channel **take_channel,
                                       struct dpf_error *e);
-
-/* A plug-in is a shared object that exports `const struct dpf_plugin dpf_plugin`. The
- * scheme "mpi:" is looked for in dpflow-mpi.so beside the stages. */
-/* What a plug-in, which has its own copy of lib/base, must ask the program for. */
-struct dpf_plugin_host {
-    bool (*stop_requested)(void);
-    int (*stop_signal)(void);
-};
-struct dpf_plugin {
-    int version; /* DPF_PLUGIN_VERSION */
-    struct dpf_transport transport;
-    /* Join the job before any endpoint is opened: `endpoints` are all that this process
-     * will open, prefixed with 'r' or 'w'. */
-    enum dpf_status (*join)(const struct dpf_plugin_host *host,
-                            const char *const *endpoints, size_t count,
-                            struct dpf_error *e);
-    /* Leave the job; a failed status takes the whole job down. */
-    void (*leave)(enum dpf_status status);
-};
-enum { DPF_PLUGIN_VERSION = 1 };
-/* Load the plug-in for a scheme ("mpi") once. DPF_UNAVAILABLE says what to install. */
-enum dpf_status dpf_plugin_load(const char *scheme, const struct dpf_plugin **plugin,
-                                struct dpf_error *e);
-/* The plug-in that was loaded, or NULL. */
-const struct dpf_plugin *dpf_plugin_loaded(void);
 
 #endif

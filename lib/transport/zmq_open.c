@@ -245,5 +245,7 @@ enum dpf_status dpf_zmq_open(const char *endpoint, enum dpf_direction direction,
     return DPF_OK;
 }
 
-const struct dpf_transport dpf_transport_zmq_ipc = {"ipc://", dpf_zmq_open};
-const struct dpf_transport dpf_transport_zmq_tcp = {"tcp://", dpf_zmq_open};
+const struct dpf_transport dpf_transport_zmq_ipc = {.prefix = "ipc://",
+                                                    .open = dpf_zmq_open};
+const struct dpf_transport dpf_transport_zmq_tcp = {.prefix = "tcp://",
+                                                    .open = dpf_zmq_open};

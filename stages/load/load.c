@@ -1,5 +1,6 @@
 /* load: read a data set or file into a stream. */
 #include "data/catalog.h"
+#include "data/formats.h"
 #include "source_event.h"
 
 #include "base/banned.h"
@@ -10,8 +11,6 @@ static struct {
     int64_t classes, count, seed, side, channels, limit;
     bool is_public, partial;
 } opt = {.limit = -1};
-
-static const char *const formats[] = {"idx", "cifar", "csv", "npy", "nifti", NULL};
 
 static const struct dpf_option options[] = {
     {.name = "data-dir",
@@ -26,7 +25,7 @@ static const struct dpf_option options[] = {
     DPF_OPT_FLAG("partial", &opt.partial,
                  "accept a named data set of which some files are missing"),
     DPF_OPT_INT("limit", &opt.limit, "N", 0, 9e15, "stop after N records"),
-    DPF_OPT_CHOICE("format", &opt.format, formats, "FORMAT",
+    DPF_OPT_CHOICE("format", &opt.format, dpf_formats, "FORMAT",
                    "the file's format, if its name does not tell"),
     DPF_OPT_FILE("columns", &opt.columns, "FILE",
                  "the columns of a CSV table: types and public bounds"),
@@ -152,16 +151,14 @@ static const struct dpf_stage_info info = {
                "named by a digest that only the owner of the records can compute",
     .example = "dpflow load digits:train | dpflow inspect",
     .detail =
-        "Named data sets: digits (embedded, 1,797 of 8x8), mnist, fashion-mnist,\n"
-        "cifar-10 (datasets/fetch gets them), synth-digits, synth-glyphs,\n"
-        "synth-leaves, synth-census and synth-tumour (generated); each with :train "
-        "or :test, digits also with :all.\n"
-        "Files: idx, CIFAR-10 binary, CSV, .npy, .npz, NIfTI; also as .gz or .xz.\n\n"
+        "A named data set is NAME:train or NAME:test; digits:all has both parts.\n"
+        "Files may be packed as .gz or .xz (.npz is packed itself).\n\n"
         "The owner's key, which keeps digests of private records from being tested,\n"
         "is made at the first use: in $DPFLOW_OWNER_KEY, or dpflow/owner.key in\n"
         "$XDG_CONFIG_HOME or ~/.config. Records in a pipe have no digest.",
+    .add_tables = dpf_catalog_tables,
     .arguments = "DATASET|FILE...",
-    .argument_words = dpf_catalog_words,
+    .add_words = dpf_catalog_words,
     .min_arguments = 1,
     .max_arguments = 4096,
     .kind = DPF_SOURCE,

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/plugin.h"
 #include "base/text.h"
 #include "ledger/merge.h"
 #include "stream_fixture.h"
@@ -339,6 +340,42 @@ static void test_descriptors_refused(void)
     CU_ASSERT(refused(dpf_channel_open("follow:x", DPF_WRITE, NULL, &c, &e), DPF_USAGE,
                       &e, "can only be read"));
     CU_ASSERT(c == NULL);
+}
+
+static void count_plugin(void *context, const struct dpf_plugin *plugin)
+{
+    const struct dpf_plugin *again = NULL;
+    struct dpf_error e = {0};
+    CU_ASSERT(strcmp(plugin->kind, DPF_TRANSPORT_KIND) == 0);
+    CU_ASSERT(dpf_plugin_find(DPF_TRANSPORT_KIND, plugin->name, &again, &e) == DPF_OK);
+    CU_ASSERT(again == plugin);
+    CU_ASSERT(refused(dpf_plugin_find("backend", plugin->name, &again, &e),
+                      DPF_UNAVAILABLE, &e, "is a transport, not a backend"));
+    ++*(size_t *)context;
+}
+
+static void no_plugin(void *context, const struct dpf_plugin *plugin)
+{
+    (void)context;
+    (void)plugin;
+    CU_FAIL("there is no plug-in of this kind");
+}
+
+/* tests/e2e/plugins.test makes plug-ins of all sorts. */
+static void test_plugins(void)
+{
+    const struct dpf_plugin *found = NULL;
+    struct dpf_error e = {0};
+    size_t count = 0;
+    dpf_plugin_each(DPF_TRANSPORT_KIND, count_plugin, &count);
+    CU_ASSERT(count == dpf_plugin_exists("mpi"));
+    dpf_plugin_each("nothing", no_plugin, NULL);
+    static const char *const absent[] = {"", "nowhere", "../libexec/dpflow/x", "MPI"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        CU_ASSERT(refused(dpf_plugin_find(DPF_TRANSPORT_KIND, absent[i], &found, &e),
+                          DPF_UNAVAILABLE, &e, "is not beside the stages"));
+    CU_ASSERT(!found && !dpf_endpoint_has_scheme("a:b"));
+    CU_ASSERT(dpf_endpoint_has_scheme("mpi:b") && !dpf_endpoint_has_scheme("./mpi:b"));
 }
 
 /* A preamble that promises gigabytes gets memory only as bytes arrive. */
@@ -885,6 +922,7 @@ const struct dpf_test dpf_tests[] = {
     {"pipe: the writer dies", test_pipe_writer_dies},
     {"pipe: the reader dies", test_pipe_reader_dies},
     {"descriptors and schemes refused", test_descriptors_refused},
+    {"plug-ins that are there, and that are not", test_plugins},
     {"a frame that lies about its size", test_lying_size},
     {"a stream in a file", test_file},
     {"files are whole or absent", test_file_whole_or_absent},

@@ -191,3 +191,22 @@ enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
     dpf_text_release(&t);
     return file->metadata ? DPF_OK : dpf_fail_memory(e);
 }
+
+enum dpf_status dpf_model_stream_write(struct dpf_stage *s,
+                                       const struct dpf_model_stream *m,
+                                       const char *export_file, struct dpf_error *e)
+{
+    struct dpf_safetensors weights = {0};
+    enum dpf_status status = dpf_stage_begin(s, e);
+    if (status == DPF_OK)
+        status = dpf_model_stream_encode(&s->writer.encoder, &m->model, m->parameters, 0,
+                                         &weights, e);
+    if (status == DPF_OK)
+        status = dpf_stream_write_encoded(&s->writer, e);
+    if (status == DPF_OK && export_file)
+        status = dpf_stage_describe_weights(s, &weights, e);
+    if (status == DPF_OK && export_file)
+        status = dpf_safetensors_write(&weights, export_file, e);
+    dpf_safetensors_release(&weights);
+    return status;
+}

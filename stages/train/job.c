@@ -62,12 +62,6 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
         {"checkpoint-seconds", "--checkpoint", !j->checkpoint},
         {"final-noise-multiplier", "--noise-multiplier", j->noise_multiplier == 0},
         {"final-clip-l2", "--clip-l2", j->clip_l2 == 0},
-        {"repair", "--solve", true},
-        {"ridge", "--solve", true},
-        {"prior", "--solve", true},
-        {"prior-weight", "--solve", true},
-        {"components", "--solve", true},
-        {"whiten", "--solve", true},
         {"population", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
         {"delta", "--noise-multiplier or --target-epsilon", !is_noisy(j)},
     };
@@ -78,30 +72,14 @@ static enum dpf_status refuse_idle(const struct dpf_training_job *j,
     return DPF_OK;
 }
 
-/* Solving needs none of the options of training, and takes its network from the form. */
-static enum dpf_status check_solve(const struct dpf_training_job *j,
-                                   const struct dpf_stage *s, struct dpf_error *e)
-{
-    static const char *const goes_along[] = {
-        "solve",  "repair",     "ridge",  "prior", "prior-weight",
-        "export", "components", "whiten", "field", NULL};
-    for (const struct dpf_option *o = s->info->options; o->kind != DPF_KIND_END; o++) {
-        bool along = false;
-        for (int i = 0; goes_along[i]; i++)
-            along = along || strcmp(goes_along[i], o->name) == 0;
-        if (!along && dpf_option_given(&s->parsed, o->name))
-            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--solve'",
-                            o->name);
-    }
-    return dpf_solve_job_check(&j->solver, s, e);
-}
-
 enum dpf_status dpf_training_job_check(const struct dpf_training_job *j,
                                        const struct dpf_stage *s, struct dpf_error *e)
 {
     static const char *const required[] = {"rate", "epochs"};
     if (j->solve)
-        return check_solve(j, s, e);
+        return dpf_fail(e, DPF_USAGE,
+                        "'--solve' is a stage of its own: 'dpflow solve --what %s'",
+                        j->solve);
     for (int i = 0; i < 2; i++)
         if (!dpf_option_given(&s->parsed, required[i]))
             return dpf_fail(e, DPF_USAGE, "option '--%s' is required", required[i]);
@@ -429,18 +407,7 @@ static enum dpf_status write_history(const struct dpf_training_job *j,
 enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e)
 {
-    struct dpf_safetensors weights = {0};
-    const struct dpf_model_stream *result = j->solve ? &j->solver.result : &j->start;
-    enum dpf_status status = dpf_stage_begin(s, e);
-    if (status == DPF_OK)
-        status = dpf_model_stream_encode(&s->writer.encoder, &result->model,
-                                         result->parameters, 0, &weights, e);
-    if (status == DPF_OK)
-        status = dpf_stream_write_encoded(&s->writer, e);
-    if (status == DPF_OK && j->export_file)
-        status = dpf_stage_describe_weights(s, &weights, e);
-    if (status == DPF_OK && j->export_file)
-        status = dpf_safetensors_write(&weights, j->export_file, e);
+    enum dpf_status status = dpf_model_stream_write(s, &j->start, j->export_file, e);
     if (status == DPF_OK && j->curve)
         status = write_curve(j, e);
     if (status == DPF_OK && j->history)
@@ -449,7 +416,6 @@ enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_sta
         dpf_notice("'%s' holds losses of private records without noise, which no epsilon "
                    "covers: keep it with the records",
                    j->curve ? j->curve : j->history);
-    dpf_safetensors_release(&weights);
     return status;
 }
 
@@ -461,5 +427,4 @@ void dpf_training_job_release(struct dpf_training_job *j)
     dpf_dataset_release(&j->data);
     dpf_dataset_release(&j->watched);
     dpf_model_stream_release(&j->start);
-    dpf_solve_job_release(&j->solver);
 }

@@ -5,7 +5,6 @@
 
 #include "exchange/model_stream.h"
 #include "run.h"
-#include "solve_job.h"
 
 struct dpf_training_job {
     /* what the user asked for */
@@ -15,9 +14,7 @@ struct dpf_training_job {
     double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
     double noise_multiplier, final_noise_multiplier, final_clip_l2, target_epsilon, delta;
     int64_t population;
-    const char
-        *solve; /* instead of training: what the stream holds the coefficients of */
-    struct dpf_solve_job solver;
+    const char *solve; /* refused: it is a stage of its own */
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
     /* what it takes */
     struct dpf_model_stream start; /* the network, and the weights if there are some */
@@ -37,7 +34,7 @@ enum dpf_status dpf_training_job_open(struct dpf_training_job *j, struct dpf_sta
 /* All records are in j->data: train. The result stands in j->start. */
 enum dpf_status dpf_training_job_run(struct dpf_training_job *j, struct dpf_stage *s,
                                      struct dpf_error *e);
-/* Send header and model (j->start, or what was solved); write the files asked for. */
+/* Send header and model; write the files asked for. */
 enum dpf_status dpf_training_job_emit(struct dpf_training_job *j, struct dpf_stage *s,
                                       struct dpf_error *e);
 void dpf_training_job_release(struct dpf_training_job *j);

@@ -4,21 +4,19 @@
 
 #include "base/banned.h"
 
-static struct dpf_training_job job = {
-    .x = "x",
-    .y = "y",
-    .loss = "cross-entropy",
-    .optimiser_kind = "momentum",
-    .init = "he-normal",
-    .schedule = "constant",
-    .sampling = "shuffle",
-    .clip = "flat",
-    .backend = "cpu",
-    .checkpoint_seconds = 60,
-    .momentum = 0.9,
-    .lot = 128,
-    .seed = -1,
-    .solver = {.repair = "ridge", .ridge = 1, .prior_weight = 1}};
+static struct dpf_training_job job = {.x = "x",
+                                      .y = "y",
+                                      .loss = "cross-entropy",
+                                      .optimiser_kind = "momentum",
+                                      .init = "he-normal",
+                                      .schedule = "constant",
+                                      .sampling = "shuffle",
+                                      .clip = "flat",
+                                      .backend = "cpu",
+                                      .checkpoint_seconds = 60,
+                                      .momentum = 0.9,
+                                      .lot = 128,
+                                      .seed = -1};
 
 static const struct dpf_option options[] = {
     {.name = "arch",
@@ -75,22 +73,11 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("population", &job.population, "N", 1, 4e9,
                 "public number of records for lots and epochs (the number that came, "
                 "which is then public; required after a choice by content or label)"),
-    DPF_OPT_CHOICE(
-        "solve", &job.solve, dpf_solve_job_words, "WHAT",
-        "instead of training: minimise the quadratic form that perturb or aggregate "
-        "made, or find the records' principal components"),
-    DPF_OPT_CHOICE("repair", &job.solver.repair, dpf_repair_words, "HOW",
-                   "of a form that noise left without a minimum (ridge), or none"),
-    DPF_OPT_REAL("ridge", &job.solver.ridge, "R", 0, 1e6,
-                 "of the repair, in units of the noise's spectral edge (1)"),
-    DPF_OPT_ENDPOINT("prior", &job.solver.prior, "STREAM",
-                     "'--solve quadratic': a form of public records, to be added", 0),
-    DPF_OPT_REAL("prior-weight", &job.solver.prior_weight, "W", 0, 1e9,
-                 "what a record of the prior counts (1)"),
-    DPF_OPT_INT("components", &job.solver.component_count, "K", 1, 8192,
-                "how many, of '--solve components'"),
-    DPF_OPT_REAL("whiten", &job.solver.whiten, "W", 0, 1,
-                 "divide each component by its deviation to the power W (0)"),
+    {.name = "solve", /* so that the error can name the stage that does it now */
+     .kind = DPF_KIND_STRING,
+     .target = &job.solve,
+     .flags = DPF_OPTION_HIDDEN,
+     .may_change = "it is refused"},
     DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
     DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
@@ -139,8 +126,6 @@ static const struct dpf_option options[] = {
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    job.solver.what = job.solve;
-    job.solver.field = job.x;
     enum dpf_status status = dpf_training_job_check(&job, s, e);
     return status == DPF_OK && job.arch && !dpf_arch_is_fitted(job.arch)
                ? dpf_model_from_option(&job.start.model, job.arch, e)
@@ -161,21 +146,18 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     dpf_header_drop_fields(&s->out);
     s->out_deferred = true;
-    return job.solve ? dpf_solve_job_open(&job.solver, s, e)
-                     : dpf_training_job_open(&job, s, e);
+    return dpf_training_job_open(&job, s, e);
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    return job.solve ? dpf_solve_job_take(&job.solver, s, b, e)
-                     : dpf_dataset_add(&job.data, &s->in, b, &job.need, e);
+    return dpf_dataset_add(&job.data, &s->in, b, &job.need, e);
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = job.solve ? dpf_solve_job_finish(&job.solver, s, e)
-                                       : dpf_training_job_run(&job, s, e);
+    enum dpf_status status = dpf_training_job_run(&job, s, e);
     return status == DPF_OK ? dpf_training_job_emit(&job, s, e) : status;
 }
 

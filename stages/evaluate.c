@@ -136,15 +136,19 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = score_data(e);
     if (status != DPF_OK)
         return status;
+    struct dpf_findings findings = {0};
     struct dpf_lineage lineage;
-    dpf_evaluation_report(&evaluation, &table, &json);
+    dpf_evaluation_report(&evaluation, &findings);
     dpf_lineage_read(&lineage, &source.header, &s->in);
-    dpf_lineage_report(&lineage, &table, &json);
+    dpf_lineage_report(&lineage, &findings);
+    dpf_findings_table(&findings, &table);
+    dpf_findings_json(&findings, &json);
     if (lineage.membership == DPF_SEEN)
         dpf_notice("the model was trained on these records: this is no test of it");
     dpf_lineage_release(&lineage);
     status = table.failed || json.failed ? dpf_fail_memory(e)
                                          : write_results(s, &table, &json, e);
+    dpf_findings_release(&findings);
     dpf_text_release(&table);
     dpf_text_release(&json);
     return status;

@@ -1,12 +1,14 @@
 #include "exchange/model_stream.h"
-#include "ledger/merge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "ledger/merge.h"
+#include "nn/initialise.h"
 
 #include "base/banned.h"
 
@@ -178,6 +180,28 @@ void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *
         file->metadata && strstr(file->metadata, "\"dpflow.data\"")
             ? "the first weights are from a file, made of private records"
             : "the first weights are from a file that does not say what they are of");
+}
+
+enum dpf_status dpf_model_stream_first_weights(struct dpf_model_stream *m,
+                                               struct dpf_stage *s, const char *file,
+                                               const char *init, uint64_t seed,
+                                               struct dpf_error *e)
+{
+    struct dpf_safetensors weights = {0};
+    m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
+    if (!m->parameters)
+        return dpf_fail_memory(e);
+    if (!file) {
+        dpf_initialise(&m->model, init, seed, m->parameters);
+        return DPF_OK;
+    }
+    enum dpf_status status = dpf_safetensors_read(&weights, file, e);
+    if (status == DPF_OK)
+        status = dpf_weights_import(&m->model, &weights, file, m->parameters, e);
+    if (status == DPF_OK)
+        dpf_stage_adopt_weights(s, &weights);
+    dpf_safetensors_release(&weights);
+    return status;
 }
 
 enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,

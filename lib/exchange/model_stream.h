@@ -33,6 +33,13 @@ enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
 enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
                                       struct dpf_error *e);
 
+/* The first weights of m->model, which has none yet: those of a file (safetensors), whose
+ * standing the stage takes over, or drawn from a seed by the initialiser of this name. */
+enum dpf_status dpf_model_stream_first_weights(struct dpf_model_stream *m,
+                                               struct dpf_stage *s, const char *file,
+                                               const char *init, uint64_t seed,
+                                               struct dpf_error *e);
+
 /* Begin a model frame in `enc` (see dpf_weights_encode). `weights` is filled, and must be
  * released by the caller after the frame was sent. */
 enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,

@@ -99,6 +99,17 @@ static enum dpf_status train(struct dpf_train *v, struct dpf_stage *s,
     return status;
 }
 
+/* Consumes the text. */
+static enum dpf_status write_text(struct dpf_text *take_text, const char *path,
+                                  struct dpf_error *e)
+{
+    enum dpf_status status =
+        take_text->failed ? dpf_fail_memory(e)
+                          : dpf_write_file(path, take_text->data, take_text->size, e);
+    dpf_text_release(take_text);
+    return status;
+}
+
 /* epoch,step,loss: a line a step. */
 static enum dpf_status write_curve(const struct dpf_train *v, struct dpf_error *e)
 {
@@ -110,11 +121,7 @@ static enum dpf_status write_curve(const struct dpf_train *v, struct dpf_error *
         dpf_text_add_real(&text, (double)t->losses[i]);
         dpf_text_add(&text, "\n");
     }
-    enum dpf_status status = text.failed
-                                 ? dpf_fail_memory(e)
-                                 : dpf_write_file(v->curve, text.data, text.size, e);
-    dpf_text_release(&text);
-    return status;
+    return write_text(&text, v->curve, e);
 }
 
 static void add_cell(struct dpf_text *text, double value)
@@ -144,11 +151,7 @@ static enum dpf_status write_history(const struct dpf_train *v, struct dpf_error
             add_cell(&text, cells[k]);
         dpf_text_add(&text, "\n");
     }
-    enum dpf_status status = text.failed
-                                 ? dpf_fail_memory(e)
-                                 : dpf_write_file(v->history, text.data, text.size, e);
-    dpf_text_release(&text);
-    return status;
+    return write_text(&text, v->history, e);
 }
 
 enum dpf_status dpf_train_close(struct dpf_stage *s, struct dpf_error *e)

@@ -5,10 +5,8 @@
 #include "account/training.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "exchange/side_stream.h"
 #include "ledger/source.h"
-#include "nn/initialise.h"
 #include "random/seeded.h"
 #include "train.h"
 
@@ -110,31 +108,6 @@ static enum dpf_status read_watched(struct dpf_train *v, struct dpf_error *e)
     return dpf_side_stream_read(v->watch, &side, e);
 }
 
-/* The weights to start from: the model's, a file's, or drawn. */
-static enum dpf_status first_weights(struct dpf_train *v, struct dpf_stage *s,
-                                     uint64_t seed, struct dpf_error *e)
-{
-    struct dpf_model_stream *m = &v->start;
-    struct dpf_safetensors file = {0};
-    enum dpf_status status = DPF_OK;
-    if (!m->parameters)
-        m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
-    if (!m->parameters)
-        return dpf_fail_memory(e);
-    if (v->weights)
-        status = dpf_safetensors_read(&file, v->weights, e);
-    if (status == DPF_OK && v->weights)
-        status = dpf_weights_import(&m->model, &file, v->weights, m->parameters, e);
-    if (status == DPF_OK && v->weights)
-        dpf_stage_adopt_weights(s, &file);
-    if (!v->weights && !v->model)
-        dpf_initialise(&m->model, v->init, seed, m->parameters);
-    dpf_safetensors_release(&file);
-    if (status == DPF_OK)
-        dpf_engine_put(&v->engine, m->parameters);
-    return status;
-}
-
 static enum dpf_status prepare_optimiser(struct dpf_train *v, struct dpf_error *e)
 {
     struct dpf_optimiser *o = &v->optimiser;
@@ -194,10 +167,13 @@ enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
                    plan.noise.multiplier, budget.epsilon, budget.delta);
     if (status == DPF_OK)
         status = dpf_engine_init(&v->engine, &setup, e);
-    if (status == DPF_OK)
-        status = first_weights(v, s, seed, e);
+    if (status == DPF_OK && !v->model)
+        status =
+            dpf_model_stream_first_weights(&v->start, s, v->weights, v->init, seed, e);
     if (status == DPF_OK)
         status = prepare_optimiser(v, e);
+    if (status == DPF_OK)
+        dpf_engine_put(&v->engine, v->start.parameters);
     if (status == DPF_OK)
         status = dpf_training_init(&v->training, &plan, &v->engine, &v->optimiser,
                                    &v->data, e);

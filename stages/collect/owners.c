@@ -218,9 +218,9 @@ static enum dpf_status complete(struct dpf_curator *c, size_t number, struct dpf
     return DPF_OK;
 }
 
-static enum dpf_status take_frame(struct dpf_curator *c,
-                                  const struct dpf_collect_item *item,
-                                  struct dpf_error *e)
+static enum dpf_status receive_frame(struct dpf_curator *c,
+                                     const struct dpf_collect_item *item,
+                                     struct dpf_error *e)
 {
     struct dpf_curator_owner *o = &c->owners[item->owner];
     struct dpf_error why = {.status = DPF_OK};
@@ -325,7 +325,7 @@ enum dpf_status dpf_curator_gather(struct dpf_curator *c, struct dpf_stage *s,
         if (status == DPF_OK && item.kind == DPF_COLLECT_BEGIN)
             status = begin(&c->owners[item.owner], e);
         else if (status == DPF_OK && item.kind == DPF_COLLECT_FRAME)
-            status = take_frame(c, &item, e);
+            status = receive_frame(c, &item, e);
         struct dpf_counters counters = {.records = c->done, .total = c->key_count};
         dpf_progress_update(s->progress, &counters);
     }

@@ -15,6 +15,14 @@
 
 const char *const dpf_repair_words[] = {"ridge", "none", NULL};
 
+/* A field of so many values of this type. */
+static bool has_values(struct dpf_header *h, const char *name, enum dpf_dtype dtype,
+                       uint64_t count)
+{
+    const struct dpf_field *f = dpf_header_field(h, name);
+    return f && f->dtype == dtype && dpf_shape_elements(&f->shape) == count;
+}
+
 /* A form's fields, as form_stream.h declares them. */
 static bool has_form(struct dpf_header *h, const struct dpf_field **gram,
                      const struct dpf_field **moment)
@@ -26,7 +34,8 @@ static bool has_form(struct dpf_header *h, const struct dpf_field **gram,
     return a && b && a->dtype == DPF_F64 && b->dtype == DPF_F64 && a->shape.rank == 2 &&
            b->shape.rank == 2 && a->shape.dim[0] == a->shape.dim[1] &&
            a->shape.dim[0] > 0 && a->shape.dim[0] == b->shape.dim[0] &&
-           b->shape.dim[1] > 0;
+           b->shape.dim[1] > 0 && has_values(h, "noise", DPF_F64, 2) &&
+           has_values(h, "intercept", DPF_U8, 1);
 }
 
 enum dpf_status dpf_solve_form_check(const struct dpf_stage *s, struct dpf_error *e)
@@ -39,17 +48,12 @@ enum dpf_status dpf_solve_form_check(const struct dpf_stage *s, struct dpf_error
 
 enum dpf_status dpf_solve_form_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    const struct dpf_field *a, *b;
-    const struct dpf_field *noise = dpf_header_field(&s->in, "noise");
-    const struct dpf_field *intercept = dpf_header_field(&s->in, "intercept");
-    bool good = has_form(&s->in, &a, &b) && noise && intercept &&
-                noise->dtype == DPF_F64 && intercept->dtype == DPF_U8 &&
-                dpf_shape_elements(&noise->shape) == 2 &&
-                dpf_shape_elements(&intercept->shape) == 1;
-    return good ? DPF_OK
-                : dpf_fail(e, DPF_BAD_STREAM,
-                           "the stream holds no quadratic form, as 'perturb --release "
-                           "quadratic' makes it");
+    const struct dpf_field *gram, *moment;
+    return has_form(&s->in, &gram, &moment)
+               ? DPF_OK
+               : dpf_fail(e, DPF_BAD_STREAM,
+                          "the stream holds no quadratic form, as 'perturb --release "
+                          "quadratic' makes it");
 }
 
 /* The layer of the solution, [n, outputs] with the constant's row first. */
@@ -120,8 +124,7 @@ static enum dpf_status add_prior(void *context, struct dpf_header *h, struct dpf
     const struct dpf_tensor *noise = dpf_batch_field(b, h, "noise", e);
     const struct dpf_tensor *constant = dpf_batch_field(b, h, "intercept", e);
     p->records += b->rows;
-    if (!gram || !moment || !noise || !constant || noise->dtype != DPF_F64 ||
-        constant->dtype != DPF_U8 || p->records > 1)
+    if (!gram || !moment || !noise || !constant || p->records > 1)
         return dpf_fail(e, DPF_BAD_STREAM, "the prior is not one quadratic form");
     if (b->rows && (*(const uint8_t *)constant->data != 0) != p->intercept)
         return dpf_fail(

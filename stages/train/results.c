@@ -90,7 +90,7 @@ static enum dpf_status train(struct dpf_train *v, struct dpf_stage *s,
                                    .given_start = v->model || v->weights,
                                    .delta = s->in.is_private ? v->delta : 0};
     if (status == DPF_OK)
-        status = dpf_training_run(s, &run, e);
+        status = dpf_train_run(s, &run, e);
     if (status == DPF_OK)
         dpf_training_result(&v->training, v->start.parameters);
     if (status == DPF_OK && run.delta > 0)

@@ -122,8 +122,8 @@ static enum dpf_status take_steps(struct dpf_stage *s, const struct dpf_training
     return DPF_OK;
 }
 
-enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_run *run,
-                                 struct dpf_error *e)
+enum dpf_status dpf_train_run(struct dpf_stage *s, const struct dpf_training_run *run,
+                              struct dpf_error *e)
 {
     struct dpf_checkpoint c;
     if (!run->checkpoint)

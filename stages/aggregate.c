@@ -102,12 +102,12 @@ static const struct dpf_stage_info info = {
     .name = "aggregate",
     .summary = "estimate from many owners' randomised messages what is true of all",
     .reads = "x: messages of 'randomize --method privunit', y: labels or their codes",
-    .writes = "one record: gram, moment and their noise, for 'train --solve quadratic'",
+    .writes = "one record: gram, moment and their noise, for 'solve --what quadratic'",
     .privacy = "none spent: the messages were randomised by their owners",
     .example =
         "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow randomize "
         "--method privunit --epsilon 8 --labels joint | dpflow aggregate | dpflow "
-        "train --solve quadratic | dpflow account",
+        "solve --what quadratic | dpflow account",
     .kind = DPF_FILTER,
     .options = options,
     .on_options = on_options,

@@ -14,6 +14,7 @@ static struct {
     const char *model, *x, *y, *loss, *backend, *json, *table;
     int64_t threads;
     bool expected;
+    const struct dpf_kernels *kernels; /* of the backend */
 } opt = {.x = "x", .y = "y", .loss = "cross-entropy", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
@@ -31,8 +32,8 @@ static const struct dpf_option options[] = {
     DPF_OPT_OUTFILE("table", &opt.table, "FILE", "write them as a table"),
     DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
                            "(as many as there are processors)"),
-    DPF_OPT_CHOICE("backend", &opt.backend, dpf_backend_words, "NAME",
-                   "cpu, or ref: plain C"),
+    DPF_OPT_STRING("backend", &opt.backend, "NAME",
+                   "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_END,
 };
 
@@ -57,6 +58,12 @@ static enum dpf_status expect_bits(struct dpf_error *e)
     return dpf_expect_bits(&source.model, rates, source.parameters, e);
 }
 
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    (void)s;
+    return dpf_backend_find(opt.backend, &opt.kernels, e);
+}
+
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     enum dpf_status status = dpf_model_stream_read(&source, opt.model, NULL, NULL, e);
@@ -66,9 +73,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         return status;
     need = (struct dpf_dataset_need){
         .model = &source.model, .x = opt.x, .y = opt.y, .loss = dpf_loss_find(opt.loss)};
-    struct dpf_engine_setup setup = {.model = &source.model,
-                                     .kernels = dpf_backend_of(opt.backend),
-                                     .threads = (int)opt.threads};
+    struct dpf_engine_setup setup = {
+        .model = &source.model, .kernels = opt.kernels, .threads = (int)opt.threads};
     status = dpf_dataset_init(&data, &s->in, &need, e);
     if (status == DPF_OK)
         status = dpf_engine_init(&engine, &setup, e);
@@ -133,15 +139,19 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = score_data(e);
     if (status != DPF_OK)
         return status;
+    struct dpf_findings findings = {0};
     struct dpf_lineage lineage;
-    dpf_evaluation_report(&evaluation, &table, &json);
+    dpf_evaluation_report(&evaluation, &findings);
     dpf_lineage_read(&lineage, &source.header, &s->in);
-    dpf_lineage_report(&lineage, &table, &json);
+    dpf_lineage_report(&lineage, &findings);
+    dpf_findings_table(&findings, &table);
+    dpf_findings_json(&findings, &json);
     if (lineage.membership == DPF_SEEN)
         dpf_notice("the model was trained on these records: this is no test of it");
     dpf_lineage_release(&lineage);
     status = table.failed || json.failed ? dpf_fail_memory(e)
                                          : write_results(s, &table, &json, e);
+    dpf_findings_release(&findings);
     dpf_text_release(&table);
     dpf_text_release(&json);
     return status;
@@ -168,6 +178,7 @@ static const struct dpf_stage_info info = {
                "model.mp | dpflow inspect",
     .kind = DPF_FILTER,
     .options = options,
+    .on_options = on_options,
     .on_open = on_open,
     .on_batch = on_batch,
     .on_close = on_close,

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "exchange/model_reader.h"
 #include "nn/initialise.h"
 
@@ -11,6 +10,7 @@
 static struct {
     const char *model, *arch, *weights, *init, *x, *as, *node, *backend;
     int64_t threads, seed;
+    const struct dpf_kernels *kernels; /* of the backend */
 } opt = {.init = "he-normal", .x = "x", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
@@ -32,8 +32,8 @@ static const struct dpf_option options[] = {
                    "the field that holds the values (the one that was read)"),
     DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
                            "(as many as there are processors)"),
-    DPF_OPT_CHOICE("backend", &opt.backend, dpf_backend_words, "NAME",
-                   "cpu, or ref: plain C"),
+    DPF_OPT_STRING("backend", &opt.backend, "NAME",
+                   "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_END,
 };
 
@@ -42,7 +42,7 @@ static struct dpf_model_stream *const source = &reader.source;
 static int target; /* index of the field that holds the values */
 
 /* --model cnm-mnist means --arch cnm-mnist, in the provenance, too. */
-static void take_model_name(struct dpf_stage *s)
+static void use_model_as_arch(struct dpf_stage *s)
 {
     const struct dpf_option *arch = options;
     while (strcmp(arch->name, "arch") != 0)
@@ -57,7 +57,7 @@ static void take_model_name(struct dpf_stage *s)
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     if (!opt.arch && opt.model && dpf_architecture(opt.model))
-        take_model_name(s);
+        use_model_as_arch(s);
     if (!opt.arch == !opt.model)
         return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
     if (!opt.arch && (opt.weights || dpf_option_given(&s->parsed, "init") ||
@@ -70,7 +70,10 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE,
                         "'--init' and '--seed' draw weights, '--weights' "
                         "gives them");
-    return opt.arch ? dpf_model_from_option(&source->model, opt.arch, e) : DPF_OK;
+    enum dpf_status status = dpf_backend_find(opt.backend, &opt.kernels, e);
+    return status == DPF_OK && opt.arch
+               ? dpf_model_from_option(&source->model, opt.arch, e)
+               : status;
 }
 
 static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
@@ -81,26 +84,6 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
     if (source->model.text) /* --arch may be a file */
         dpf_fingerprint_add_string(f, source->model.text);
     return DPF_OK;
-}
-
-static enum dpf_status make_weights(struct dpf_stage *s, struct dpf_error *e)
-{
-    struct dpf_safetensors file = {0};
-    source->parameters = dpf_calloc(source->model.span + 1, sizeof *source->parameters);
-    if (!source->parameters)
-        return dpf_fail_memory(e);
-    if (!opt.weights) {
-        dpf_initialise(&source->model, opt.init, (uint64_t)opt.seed, source->parameters);
-        return DPF_OK;
-    }
-    enum dpf_status status = dpf_safetensors_read(&file, opt.weights, e);
-    if (status == DPF_OK)
-        status =
-            dpf_weights_import(&source->model, &file, opt.weights, source->parameters, e);
-    if (status == DPF_OK)
-        dpf_stage_adopt_weights(s, &file);
-    dpf_safetensors_release(&file);
-    return status;
 }
 
 /* The field of the values: a new one, or in the place of what was read. */
@@ -122,9 +105,10 @@ static enum dpf_status declare(struct dpf_stage *s, struct dpf_error *e)
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = opt.model
-                                 ? dpf_model_stream_read(source, opt.model, NULL, NULL, e)
-                                 : make_weights(s, e);
+    enum dpf_status status =
+        opt.model ? dpf_model_stream_read(source, opt.model, NULL, NULL, e)
+                  : dpf_model_stream_first_weights(source, s, opt.weights, opt.init,
+                                                   (uint64_t)opt.seed, e);
     if (status == DPF_OK)
         status = dpf_model_reader_find(&reader, opt.node, source->model.output, e);
     if (status != DPF_OK)
@@ -135,8 +119,7 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
                         found->name);
     status = dpf_model_reader_open(
         &reader, s, (struct dpf_dataset_need){.x = opt.x},
-        (struct dpf_engine_setup){.kernels = dpf_backend_of(opt.backend),
-                                  .threads = (int)opt.threads},
+        (struct dpf_engine_setup){.kernels = opt.kernels, .threads = (int)opt.threads},
         e);
     if (status == DPF_OK)
         status = declare(s, e);

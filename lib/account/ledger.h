@@ -7,7 +7,7 @@
 #define DPF_ACCOUNT_LEDGER_H
 
 #include "account/compose.h"
-#include "base/text.h"
+#include "base/findings.h"
 #include "ledger/event.h"
 
 struct dpf_account_request {
@@ -50,7 +50,11 @@ enum dpf_status dpf_account_check_release(const struct dpf_header *h,
                                           const struct dpf_guarantee *budget,
                                           struct dpf_error *e);
 
-/* For people, and {"epsilon", "delta", "method", "relation", "claimed": {...}, "proven":
+/* Rows and members, for whoever finds out more than this. */
+void dpf_account_report(const struct dpf_account *a, const struct dpf_values *events,
+                        struct dpf_findings *f);
+/* The same alone. For people, and {"epsilon", "delta", "method", "relation", "claimed":
+ * {...}, "proven":
  * {...}, "events": [...]}; events may be NULL. The table's numbers are rounded up. */
 void dpf_account_table(const struct dpf_account *a, struct dpf_text *out);
 void dpf_account_json(const struct dpf_account *a, const struct dpf_values *events,

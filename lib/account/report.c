@@ -20,11 +20,13 @@ void dpf_text_add_epsilon(struct dpf_text *t, double epsilon)
     dpf_text_addf(t, "%.4f", up / 1e4);
 }
 
-static void add_line(struct dpf_text *t, const char *name, double epsilon, double delta,
-                     const char *remark)
+enum { NAME_COLUMNS = 10 };
+
+static void add_row(struct dpf_findings *f, const char *name, double epsilon,
+                    double delta, const char *remark)
 {
-    dpf_text_addf(t, "%-9s  epsilon ", name);
-    dpf_text_add_epsilon(t, epsilon);
+    struct dpf_text value = {0};
+    dpf_text_add_epsilon(&value, epsilon);
     if (isfinite(epsilon)) {
         char digits[40];
         double shown = delta;
@@ -33,9 +35,11 @@ static void add_line(struct dpf_text *t, const char *name, double epsilon, doubl
             snprintf(digits, sizeof digits, "%.6g", shown);
             shown *= 1 + 1e-6;
         } while (strtod(digits, NULL) < delta);
-        dpf_text_addf(t, "  delta %s", digits);
+        dpf_text_addf(&value, "  delta %s", digits);
     }
-    dpf_text_addf(t, "%s%s\n", remark && *remark ? "  " : "", remark ? remark : "");
+    dpf_findings_add_row(f, NAME_COLUMNS, name, "epsilon %s%s%s", dpf_text_get(&value),
+                         *remark ? "  " : "", remark);
+    dpf_text_release(&value);
 }
 
 /* The next of the lines in a->assumes; NULL at the end. */
@@ -47,55 +51,44 @@ static const char *next_line(const char **at, size_t *size)
     return *size ? line : NULL;
 }
 
-static void add_assumptions(const struct dpf_account *a, struct dpf_text *out)
+static void add_rows(const struct dpf_account *a, struct dpf_findings *f)
 {
-    const char *at = dpf_text_get(&a->assumes), *line;
-    for (size_t size; (line = next_line(&at, &size));)
-        dpf_text_addf(out, "assuming   %.*s\n", (int)size, line);
-}
-
-void dpf_account_table(const struct dpf_account *a, struct dpf_text *out)
-{
-    if (a->has_claim && a->source.size)
-        add_line(out, "claimed", a->claimed.epsilon, a->claimed.delta, a->source.data);
-    if (isfinite(a->proven.epsilon) && a->mechanisms == 0) {
-        dpf_text_add(out, "proven     epsilon 0  no private data was used\n");
-        add_assumptions(a, out);
-        return;
-    }
+    bool unused = isfinite(a->proven.epsilon) && a->mechanisms == 0;
     char how[96] = "";
+    if (a->has_claim && a->source.size)
+        add_row(f, "claimed", a->claimed.epsilon, a->claimed.delta, a->source.data);
     if (isfinite(a->proven.epsilon))
         snprintf(how, sizeof how, "by %s, %s", dpf_method_words[a->method],
                  dpf_relation_words[a->relation]);
-    add_line(out, "proven", a->proven.epsilon, a->proven.delta, how);
-    if (a->why.size)
-        dpf_text_addf(out, "why        %s\n", a->why.data);
-    add_assumptions(a, out);
+    if (unused)
+        dpf_findings_add_row(f, NAME_COLUMNS, "proven",
+                             "epsilon 0  no private data was used");
+    else
+        add_row(f, "proven", a->proven.epsilon, a->proven.delta, how);
+    if (!unused && a->why.size)
+        dpf_findings_add_row(f, NAME_COLUMNS, "why", "%s", a->why.data);
+    const char *at = dpf_text_get(&a->assumes), *line;
+    for (size_t size; (line = next_line(&at, &size));)
+        dpf_findings_add_row(f, NAME_COLUMNS, "assuming", "%.*s", (int)size, line);
 }
 
 static void add_number(struct dpf_text *out, const char *key, double value)
 {
-    dpf_text_addf(out, "\"%s\":", key);
-    if (isfinite(value))
-        dpf_text_add_real(out, value);
-    else
-        dpf_text_add(out, "null");
+    dpf_text_add_key(out, key);
+    dpf_text_add_real(out, value);
 }
 
 static void add_string(struct dpf_text *out, const char *key, const char *value)
 {
-    dpf_text_addf(out, "\"%s\":", key);
+    dpf_text_add_key(out, key);
     dpf_text_add_json(out, value, strlen(value));
 }
 
 static void add_proven(const struct dpf_account *a, struct dpf_text *out)
 {
     add_number(out, "epsilon", a->proven.epsilon);
-    dpf_text_add(out, ",");
     add_number(out, "delta", a->proven.delta);
-    dpf_text_add(out, ",");
     add_string(out, "relation", dpf_relation_words[a->relation]);
-    dpf_text_add(out, ",");
     add_string(out, "method",
                isfinite(a->proven.epsilon) ? dpf_method_words[a->method] : "none");
 }
@@ -117,38 +110,69 @@ static void add_events(const struct dpf_values *events, struct dpf_text *out)
     msgpack_unpacked_destroy(&one);
 }
 
-void dpf_account_json(const struct dpf_account *a, const struct dpf_values *events,
-                      struct dpf_text *out)
+static void add_claimed(const struct dpf_account *a, struct dpf_text *out)
 {
-    dpf_text_add(out, "{");
-    add_proven(a, out);
-    dpf_text_add(out, ",\"claimed\":");
-    if (a->has_claim) {
-        dpf_text_add(out, "{");
-        add_number(out, "epsilon", a->claimed.epsilon);
-        dpf_text_add(out, ",");
-        add_number(out, "delta", a->claimed.delta);
-        dpf_text_add(out, ",");
-        add_string(out, "source", dpf_text_get(&a->source));
-        dpf_text_add(out, "}");
-    } else {
+    dpf_text_add_key(out, "claimed");
+    if (!a->has_claim) {
         dpf_text_add(out, "null");
+        return;
     }
-    dpf_text_add(out, ",\"proven\":{");
-    add_proven(a, out);
-    dpf_text_add(out, ",");
-    add_string(out, "why", dpf_text_get(&a->why));
-    dpf_text_add(out, ",");
-    dpf_text_add(out, "\"assumes\":[");
+    dpf_text_add(out, "{");
+    add_number(out, "epsilon", a->claimed.epsilon);
+    add_number(out, "delta", a->claimed.delta);
+    add_string(out, "source", dpf_text_get(&a->source));
+    dpf_text_add(out, "}");
+}
+
+static void add_assumptions(const struct dpf_account *a, struct dpf_text *out)
+{
     const char *at = dpf_text_get(&a->assumes), *line, *comma = "";
+    dpf_text_add_key(out, "assumes");
+    dpf_text_add(out, "[");
     for (size_t size; (line = next_line(&at, &size)); comma = ",") {
         dpf_text_add(out, comma);
         dpf_text_add_json(out, line, size);
     }
-    dpf_text_add(out, "]}");
+    dpf_text_add(out, "]");
+}
+
+static void add_members(const struct dpf_account *a, const struct dpf_values *events,
+                        struct dpf_text *out)
+{
+    add_proven(a, out);
+    add_claimed(a, out);
+    dpf_text_add_key(out, "proven");
+    dpf_text_add(out, "{");
+    add_proven(a, out);
+    add_string(out, "why", dpf_text_get(&a->why));
+    add_assumptions(a, out);
+    dpf_text_add(out, "}");
     if (events) {
-        dpf_text_add(out, ",\"events\":");
+        dpf_text_add_key(out, "events");
         add_events(events, out);
     }
-    dpf_text_add(out, "}");
+}
+
+void dpf_account_report(const struct dpf_account *a, const struct dpf_values *events,
+                        struct dpf_findings *f)
+{
+    add_rows(a, f);
+    add_members(a, events, &f->members);
+}
+
+void dpf_account_table(const struct dpf_account *a, struct dpf_text *out)
+{
+    struct dpf_findings f = {0};
+    add_rows(a, &f);
+    dpf_findings_table(&f, out);
+    dpf_findings_release(&f);
+}
+
+void dpf_account_json(const struct dpf_account *a, const struct dpf_values *events,
+                      struct dpf_text *out)
+{
+    struct dpf_findings f = {0};
+    add_members(a, events, &f.members);
+    dpf_findings_json(&f, out);
+    dpf_findings_release(&f);
 }

@@ -8,8 +8,7 @@
 
 #include "base/banned.h"
 
-/* Steps with the same noise. With Poisson lots each is a sampled Gaussian; an epoch of
- * disjoint lots is one Gaussian of half the multiplier (see nn/training.h). */
+/* Steps with the same noise, as the Claim says. */
 struct schedule {
     struct dpf_spending *list;
     size_t count;
@@ -32,21 +31,34 @@ static bool is_poisson(const struct dpf_training_plan *plan)
     return plan->sampling == DPF_SAMPLE_POISSON;
 }
 
+/* By how many sensitivities of its sum neighbours can change a lot: one example more or
+ * less, or one in the place of another. */
+static double lot_change(const struct dpf_training_plan *plan)
+{
+    return is_poisson(plan) ? 1 : 2;
+}
+
+/* So many steps of an epoch, at least one. */
+static struct dpf_spending epoch_spending(const struct shape *shape, int64_t epoch,
+                                          int64_t steps)
+{
+    const struct dpf_training_plan *plan = shape->plan;
+    double multiplier = dpf_training_multiplier(plan, epoch);
+    return (struct dpf_spending){.kind = DPF_SPEND_GAUSSIAN,
+                                 .parameter = multiplier / lot_change(plan),
+                                 .rate = is_poisson(plan) ? shape->rate : 1,
+                                 .count = is_poisson(plan) ? (uint64_t)steps : 1};
+}
+
 /* What `steps` steps spend; equal epochs are one entry. */
 static enum dpf_status schedule_init(struct schedule *s, const struct shape *shape,
                                      int64_t steps, struct dpf_error *e)
 {
-    const struct dpf_training_plan *plan = shape->plan;
     size_t capacity = 0;
     *s = (struct schedule){0};
     for (int64_t epoch = 0; steps > 0; epoch++, steps -= shape->steps_per_epoch) {
         int64_t taken = steps < shape->steps_per_epoch ? steps : shape->steps_per_epoch;
-        double multiplier = dpf_training_multiplier(plan, epoch);
-        struct dpf_spending one = {.kind = DPF_SPEND_GAUSSIAN,
-                                   .parameter =
-                                       is_poisson(plan) ? multiplier : multiplier / 2,
-                                   .rate = is_poisson(plan) ? shape->rate : 1,
-                                   .count = is_poisson(plan) ? (uint64_t)taken : 1};
+        struct dpf_spending one = epoch_spending(shape, epoch, taken);
         if (s->count && s->list[s->count - 1].parameter == one.parameter) {
             s->list[s->count - 1].count += one.count;
             continue;
@@ -112,7 +124,7 @@ static enum dpf_status least_noise(struct dpf_training_plan *plan,
         return status;
     status = dpf_solve_parameter(DPF_METHOD_BEST, s.list, s.count, 0, left->epsilon,
                                  left->delta, e);
-    plan->noise.multiplier = s.list[0].parameter * (is_poisson(plan) ? 1 : 2);
+    plan->noise.multiplier = s.list[0].parameter * lot_change(plan);
     free(s.list);
     return status;
 }
@@ -186,13 +198,12 @@ static double claim(const struct shape *shape, int64_t steps, double delta)
 static struct dpf_mechanism_event
 event_of(const struct dpf_training *t, const struct dpf_spending *spending, int64_t epoch)
 {
-    static const char *const words[] = {"shuffle", "poisson", "sequence"};
     bool poisson = is_poisson(&t->plan);
     return (struct dpf_mechanism_event){
         .spending = *spending,
-        .sampling = words[t->plan.sampling],
+        .sampling = dpf_sampling_name(t->plan.sampling),
         .norm = "l2",
-        .sensitivity = dpf_training_sensitivity(t, epoch) * (poisson ? 1 : 2),
+        .sensitivity = dpf_training_sensitivity(t, epoch) * lot_change(&t->plan),
         .relation = poisson ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
         .tells_count = poisson && !t->plan.noise.population,
         .claimed = {0, 0, "Abadi et al. 2016, moments accountant for sampled lots"},

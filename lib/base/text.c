@@ -30,11 +30,17 @@ void dpf_text_add(struct dpf_text *t, const char *string)
 
 void dpf_text_addf(struct dpf_text *t, const char *format, ...)
 {
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    int needed = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_list arguments;
+    va_start(arguments, format);
+    dpf_text_addv(t, format, arguments);
+    va_end(arguments);
+}
+
+void dpf_text_addv(struct dpf_text *t, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int needed = vsnprintf(NULL, 0, format, arguments);
     if (needed < 0 || t->failed ||
         !dpf_grow(&t->data, &t->capacity, t->size + (size_t)needed + 1, 1)) {
         t->failed = true;
@@ -113,6 +119,13 @@ void dpf_text_add_visible(struct dpf_text *t, const char *bytes, size_t size)
             dpf_text_addn(t, bytes + i, n);
         i += n ? n : 1;
     }
+}
+
+void dpf_text_add_key(struct dpf_text *t, const char *key)
+{
+    if (t->size && t->data[t->size - 1] != '{')
+        dpf_text_add(t, ",");
+    dpf_text_addf(t, "\"%s\":", key);
 }
 
 /* Beyond 16 bits as a pair of surrogates, as JSON wants it. */

@@ -2,6 +2,7 @@
 #ifndef DPF_BASE_TEXT_H
 #define DPF_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,6 +19,8 @@ void dpf_text_add(struct dpf_text *t, const char *string);
 void dpf_text_addn(struct dpf_text *t, const char *bytes, size_t size);
 void dpf_text_addf(struct dpf_text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void dpf_text_addv(struct dpf_text *t, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 /* Text of a stranger for one line of a terminal: whatever would move the cursor, end the
  * line or turn the direction of writing stands there as \n, \x1b or \u{202e}, a backslash
  * as two, a byte that is no UTF-8 as \xff. */
@@ -27,6 +30,8 @@ bool dpf_text_is_visible(const char *bytes, size_t size);
 /* A JSON string with its quotes; invalid UTF-8 becomes U+FFFD. What
  * dpf_text_add_visible() would not let through is written as \uXXXX. */
 void dpf_text_add_json(struct dpf_text *t, const char *bytes, size_t size);
+/* The key of a member of a JSON object, behind a comma unless it is the first one. */
+void dpf_text_add_key(struct dpf_text *t, const char *key);
 /* A word as a shell reads it back: in single quotes. */
 void dpf_text_add_quoted(struct dpf_text *t, const char *word);
 /* The shortest decimal that reads back as the same double; "null" if not finite. */

@@ -1,6 +1,6 @@
 /* A stream with one record that holds a quadratic form: gram, moment, the deviations of
  * their noise, and whether the first row is that of a constant. `perturb` and `aggregate`
- * write it, `train --solve quadratic` reads it. */
+ * write it, `solve --what quadratic` reads it. */
 #ifndef DPF_EXCHANGE_FORM_STREAM_H
 #define DPF_EXCHANGE_FORM_STREAM_H
 

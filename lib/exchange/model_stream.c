@@ -1,12 +1,14 @@
 #include "exchange/model_stream.h"
-#include "ledger/merge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "ledger/merge.h"
+#include "nn/initialise.h"
 
 #include "base/banned.h"
 
@@ -180,6 +182,28 @@ void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *
             : "the first weights are from a file that does not say what they are of");
 }
 
+enum dpf_status dpf_model_stream_first_weights(struct dpf_model_stream *m,
+                                               struct dpf_stage *s, const char *file,
+                                               const char *init, uint64_t seed,
+                                               struct dpf_error *e)
+{
+    struct dpf_safetensors weights = {0};
+    m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
+    if (!m->parameters)
+        return dpf_fail_memory(e);
+    if (!file) {
+        dpf_initialise(&m->model, init, seed, m->parameters);
+        return DPF_OK;
+    }
+    enum dpf_status status = dpf_safetensors_read(&weights, file, e);
+    if (status == DPF_OK)
+        status = dpf_weights_import(&m->model, &weights, file, m->parameters, e);
+    if (status == DPF_OK)
+        dpf_stage_adopt_weights(s, &weights);
+    dpf_safetensors_release(&weights);
+    return status;
+}
+
 enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
                                            struct dpf_safetensors *file,
                                            struct dpf_error *e)
@@ -190,4 +214,23 @@ enum dpf_status dpf_stage_describe_weights(const struct dpf_stage *s,
     file->metadata = t.failed ? NULL : dpf_strdup(t.data);
     dpf_text_release(&t);
     return file->metadata ? DPF_OK : dpf_fail_memory(e);
+}
+
+enum dpf_status dpf_model_stream_write(struct dpf_stage *s,
+                                       const struct dpf_model_stream *m,
+                                       const char *export_file, struct dpf_error *e)
+{
+    struct dpf_safetensors weights = {0};
+    enum dpf_status status = dpf_stage_begin(s, e);
+    if (status == DPF_OK)
+        status = dpf_model_stream_encode(&s->writer.encoder, &m->model, m->parameters, 0,
+                                         &weights, e);
+    if (status == DPF_OK)
+        status = dpf_stream_write_encoded(&s->writer, e);
+    if (status == DPF_OK && export_file)
+        status = dpf_stage_describe_weights(s, &weights, e);
+    if (status == DPF_OK && export_file)
+        status = dpf_safetensors_write(&weights, export_file, e);
+    dpf_safetensors_release(&weights);
+    return status;
 }

@@ -1,7 +1,7 @@
 /* Models in streams: a stream without records whose `model` frame holds a network and its
- * parameters, with the provenance and ledger of what it was made from. `train` writes it,
- * whoever takes --model reads it; a checkpoint is such a stream with the state of
- * training in the same frame. */
+ * parameters, with the provenance and ledger of what it was made from. `train` and
+ * `solve` write it, whoever takes --model reads it; a checkpoint is such a stream with
+ * the state of training in the same frame. */
 #ifndef DPF_EXCHANGE_MODEL_STREAM_H
 #define DPF_EXCHANGE_MODEL_STREAM_H
 
@@ -33,6 +33,13 @@ enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
 enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
                                       struct dpf_error *e);
 
+/* The first weights of m->model, which has none yet: those of a file (safetensors), whose
+ * standing the stage takes over, or drawn from a seed by the initialiser of this name. */
+enum dpf_status dpf_model_stream_first_weights(struct dpf_model_stream *m,
+                                               struct dpf_stage *s, const char *file,
+                                               const char *init, uint64_t seed,
+                                               struct dpf_error *e);
+
 /* Begin a model frame in `enc` (see dpf_weights_encode). `weights` is filled, and must be
  * released by the caller after the frame was sent. */
 enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
@@ -40,6 +47,12 @@ enum dpf_status dpf_model_stream_encode(struct dpf_encoder *enc,
                                         const float *parameters, unsigned more,
                                         struct dpf_safetensors *weights,
                                         struct dpf_error *e);
+
+/* The end of a stage that makes a model: send the deferred header and the model, and
+ * write the weights to `export_file` (safetensors) unless it is NULL. */
+enum dpf_status dpf_model_stream_write(struct dpf_stage *s,
+                                       const struct dpf_model_stream *m,
+                                       const char *export_file, struct dpf_error *e);
 
 /* Take over what a model's stream says about its making: its provenance goes before the
  * stage's own, its events into one event "model" (they are of other records than those at

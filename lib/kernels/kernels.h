@@ -78,7 +78,15 @@ extern const struct dpf_kernels dpf_kernels_ref;
 /* oneDNN, OpenBLAS and vector code. */
 const struct dpf_kernels *dpf_kernels_cpu(void);
 
-extern const char *const dpf_backend_words[]; /* the names of both, ended by NULL */
-const struct dpf_kernels *dpf_backend_of(const char *name);
+/* Those that are built in, ended by a row without a name. */
+struct dpf_backend {
+    const char *name;
+    const struct dpf_kernels *(*table)(void);
+};
+extern const struct dpf_backend dpf_backends[];
+/* A backend by name: built in, or the plug-in dpflow-NAME.so of kind "backend", whose
+ * table is a struct dpf_kernels (base/plugin.h). DPF_UNAVAILABLE if there is none. */
+enum dpf_status dpf_backend_find(const char *name, const struct dpf_kernels **kernels,
+                                 struct dpf_error *e);
 
 #endif

@@ -176,39 +176,33 @@ void dpf_lineage_release(struct dpf_lineage *l)
     dpf_text_release(&l->randomised);
 }
 
-static void add_json(struct dpf_text *json, const char *key, const struct dpf_text *value)
+static void add_member(struct dpf_text *members, const char *key,
+                       const struct dpf_text *value)
 {
-    dpf_text_addf(json, ",\"%s\":", key);
+    dpf_text_add_key(members, key);
     if (value->size)
-        dpf_text_add_json(json, value->data, value->size);
+        dpf_text_add_json(members, value->data, value->size);
     else
-        dpf_text_add(json, "null");
+        dpf_text_add(members, "null");
 }
 
-void dpf_lineage_report(const struct dpf_lineage *l, struct dpf_text *table,
-                        struct dpf_text *json)
+void dpf_lineage_report(const struct dpf_lineage *l, struct dpf_findings *f)
 {
-    static const char *const words[] = {"held out", "trained on", "unknown"};
-    static const char *const values[] = {"true", "false", "null"};
-    struct dpf_text whole = {0};
-    const char *text = dpf_text_get(table), *gap = strstr(text, "\n\n");
-    size_t summary = gap ? (size_t)(gap - text) + 1 : table->size;
-    dpf_text_addn(&whole, text, summary);
-    dpf_text_addf(&whole, "records            %s, %s\n",
-                  l->records.size ? l->records.data : "of an unnamed source",
-                  words[l->membership]);
-    dpf_text_addf(&whole, "inputs             %s%s\n",
-                  l->randomised.size ? "randomised by " : "not randomised",
-                  l->randomised.size ? l->randomised.data : "");
-    dpf_text_addn(&whole, text + summary, table->size - summary);
-    dpf_text_release(table);
-    *table = whole;
-    if (json->size == 0 || json->data[json->size - 1] != '}')
-        return;
-    json->data[--json->size] = '\0';
-    add_json(json, "records", &l->records);
-    add_json(json, "trained_on", &l->trained_on);
-    dpf_text_addf(json, ",\"held_out\":%s", values[l->membership]);
-    add_json(json, "inputs_randomised", &l->randomised);
-    dpf_text_add(json, "}");
+    enum { NAME_COLUMNS = 18 };
+    static const struct {
+        const char *words, *is_held_out;
+    } memberships[] = {[DPF_HELD_OUT] = {"held out", "true"},
+                       [DPF_SEEN] = {"trained on", "false"},
+                       [DPF_UNKNOWN] = {"unknown", "null"}};
+    dpf_findings_add_row(f, NAME_COLUMNS, "records", "%s, %s",
+                         l->records.size ? l->records.data : "of an unnamed source",
+                         memberships[l->membership].words);
+    dpf_findings_add_row(f, NAME_COLUMNS, "inputs", "%s%s",
+                         l->randomised.size ? "randomised by " : "not randomised",
+                         dpf_text_get(&l->randomised));
+    add_member(&f->members, "records", &l->records);
+    add_member(&f->members, "trained_on", &l->trained_on);
+    dpf_text_add_key(&f->members, "held_out");
+    dpf_text_add(&f->members, memberships[l->membership].is_held_out);
+    add_member(&f->members, "inputs_randomised", &l->randomised);
 }

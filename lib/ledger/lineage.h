@@ -6,7 +6,7 @@
 #ifndef DPF_LEDGER_LINEAGE_H
 #define DPF_LEDGER_LINEAGE_H
 
-#include "base/text.h"
+#include "base/findings.h"
 #include "ledger/source.h"
 
 enum dpf_membership {
@@ -26,9 +26,9 @@ struct dpf_lineage {
 void dpf_lineage_read(struct dpf_lineage *l, const struct dpf_header *model,
                       const struct dpf_header *records);
 void dpf_lineage_release(struct dpf_lineage *l);
-/* Into the summary (its first paragraph) of a score's table, and into its JSON object. */
-void dpf_lineage_report(const struct dpf_lineage *l, struct dpf_text *table,
-                        struct dpf_text *json);
+/* Behind a score: two rows, and members "records", "trained_on", "held_out" and
+ * "inputs_randomised". */
+void dpf_lineage_report(const struct dpf_lineage *l, struct dpf_findings *f);
 
 /* The parts that a list of events (a branch) took of one source, before anything was
  * spent on it or made of it, and with neighbours by this relation (0: add-remove, 1:

@@ -74,20 +74,18 @@ enum dpf_status dpf_evaluation_add(struct dpf_evaluation *v, const struct dpf_da
     return status;
 }
 
-void dpf_evaluation_report(struct dpf_evaluation *v, struct dpf_text *table,
-                           struct dpf_text *json)
+void dpf_evaluation_report(struct dpf_evaluation *v, struct dpf_findings *f)
 {
+    enum { NAME_COLUMNS = 10 };
     if (v->labelled) {
         dpf_score_finish(&v->score);
-        dpf_score_table(&v->score, NULL, table);
-        dpf_score_json(&v->score, json);
+        dpf_score_report(&v->score, NULL, f);
         return;
     }
     double mean = v->examples ? v->loss_sum / (double)v->examples : NAN;
-    dpf_text_addf(table, "examples   %llu\nloss       %.6g\n",
-                  (unsigned long long)v->examples, mean);
-    dpf_text_addf(json,
-                  "{\"examples\": %llu, \"loss\": ", (unsigned long long)v->examples);
-    dpf_text_add_real(json, mean);
-    dpf_text_add(json, "}");
+    unsigned long long examples = v->examples;
+    dpf_findings_add_row(f, NAME_COLUMNS, "examples", "%llu", examples);
+    dpf_findings_add_row(f, NAME_COLUMNS, "loss", "%.6g", mean);
+    dpf_text_addf(&f->members, "\"examples\": %llu, \"loss\": ", examples);
+    dpf_text_add_real(&f->members, mean);
 }

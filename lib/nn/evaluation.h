@@ -25,8 +25,7 @@ void dpf_evaluation_release(struct dpf_evaluation *v);
 /* Score all examples of a data set. */
 enum dpf_status dpf_evaluation_add(struct dpf_evaluation *v, const struct dpf_dataset *d,
                                    struct dpf_error *e);
-/* The result for people, and as one JSON object. After the last example. */
-void dpf_evaluation_report(struct dpf_evaluation *v, struct dpf_text *table,
-                           struct dpf_text *json);
+/* The result. After the last example. */
+void dpf_evaluation_report(struct dpf_evaluation *v, struct dpf_findings *f);
 
 #endif

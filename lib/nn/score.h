@@ -31,8 +31,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/findings.h"
 #include "base/status.h"
-#include "base/text.h"
 
 enum {
     DPF_SCORE_BINS = 15,
@@ -89,6 +89,10 @@ void dpf_score_add(struct dpf_score *s, const float *scores, int64_t voxels_per_
 /* Compute what follows from the counts. More examples may be added and this be called
  * again. */
 void dpf_score_finish(struct dpf_score *s);
+
+/* Table and object as below, for whoever finds out more than this. */
+void dpf_score_report(const struct dpf_score *s, const char *const *class_names,
+                      struct dpf_findings *f);
 
 /* For people, lines that end in a newline: a summary, a line a class, and the confusion
  * matrix for at most 20 classes. `class_names` (one a class, borrowed) may be NULL, or

@@ -6,16 +6,16 @@
 
 #include "base/banned.h"
 
-enum { NAME_COLUMNS = 24, MATRIX_SHOWN = 20, NUMBER_COLUMNS = 9 };
+enum { ROW_COLUMNS = 18, NAME_COLUMNS = 24, MATRIX_SHOWN = 20, NUMBER_COLUMNS = 9 };
 
 /* ---- for people ---- */
 
-static void add_count(struct dpf_text *out, const char *what, uint64_t count,
+static void add_count(struct dpf_findings *f, const char *what, uint64_t count,
                       const char *note)
 {
     char text[40];
     dpf_format_count(text, sizeof text, count);
-    dpf_text_addf(out, "%-18s %s%s\n", what, text, note);
+    dpf_findings_add_row(f, ROW_COLUMNS, what, "%s%s", text, note);
 }
 
 /* Four digits behind the point, '-' for what is undefined. */
@@ -24,11 +24,11 @@ static void format_number(char out[32], double value)
     snprintf(out, 32, isnan(value) ? "-" : fabs(value) < 1e6 ? "%.4f" : "%.4g", value);
 }
 
-static void add_number(struct dpf_text *out, const char *what, double value)
+static void add_number(struct dpf_findings *f, const char *what, double value)
 {
     char text[32];
     format_number(text, value);
-    dpf_text_addf(out, "%-18s %s\n", what, text);
+    dpf_findings_add_row(f, ROW_COLUMNS, what, "%s", text);
 }
 
 static void add_cell(struct dpf_text *out, double value)
@@ -38,32 +38,33 @@ static void add_cell(struct dpf_text *out, double value)
     dpf_text_addf(out, "  %*s", NUMBER_COLUMNS, text);
 }
 
-static void add_summary(const struct dpf_score *s, struct dpf_text *out)
+static void add_summary(const struct dpf_score *s, struct dpf_findings *f)
 {
-    add_count(out, "examples", s->examples, "");
+    add_count(f, "examples", s->examples, "");
     if (s->voxels)
-        add_count(out, "voxels", s->positions, "");
+        add_count(f, "voxels", s->positions, "");
     if (s->positions)
-        dpf_text_addf(out, "%-18s %.4f  (95 %% interval %.4f to %.4f)\n", "accuracy",
-                      s->accuracy, s->accuracy_low, s->accuracy_high);
+        dpf_findings_add_row(f, ROW_COLUMNS, "accuracy",
+                             "%.4f  (95 %% interval %.4f to %.4f)", s->accuracy,
+                             s->accuracy_low, s->accuracy_high);
     else
-        add_number(out, "accuracy", s->accuracy);
+        add_number(f, "accuracy", s->accuracy);
     if (s->classes > DPF_SCORE_TOP)
-        add_number(out, "top-5 accuracy", s->top);
-    add_number(out, "loss", s->loss);
-    add_number(out, "ECE", s->ece);
-    add_number(out, "MCE", s->mce);
-    add_number(out, "mean confidence", s->confidence);
-    add_number(out, "NLL", s->nll);
-    add_number(out, "Brier score", s->brier);
+        add_number(f, "top-5 accuracy", s->top);
+    add_number(f, "loss", s->loss);
+    add_number(f, "ECE", s->ece);
+    add_number(f, "MCE", s->mce);
+    add_number(f, "mean confidence", s->confidence);
+    add_number(f, "NLL", s->nll);
+    add_number(f, "Brier score", s->brier);
     if (s->voxels) {
-        add_number(out, "mean Dice", s->dice_mean);
-        add_number(out, "mean pooled Dice", s->dice_pooled_mean);
+        add_number(f, "mean Dice", s->dice_mean);
+        add_number(f, "mean pooled Dice", s->dice_pooled_mean);
     }
     if (s->not_a_number)
-        add_count(out, "NaN", s->not_a_number, " without a prediction, counted as wrong");
+        add_count(f, "NaN", s->not_a_number, " without a prediction, counted as wrong");
     if (s->unlabelled)
-        add_count(out, "bad labels", s->unlabelled, " left out");
+        add_count(f, "bad labels", s->unlabelled, " left out");
 }
 
 /* Is this the first byte of a character (of UTF-8)? */
@@ -157,32 +158,42 @@ static void add_matrix(const struct dpf_score *s, const char *const *names, int 
     }
 }
 
+static void add_details(const struct dpf_score *s, const char *const *names,
+                        struct dpf_text *out)
+{
+    int width = widest_name(s, names);
+    add_classes(s, names, width, out);
+    if (s->confusion && s->classes <= MATRIX_SHOWN)
+        add_matrix(s, names, width, out);
+}
+
 void dpf_score_table(const struct dpf_score *s, const char *const *class_names,
                      struct dpf_text *out)
 {
-    int width = widest_name(s, class_names);
-    add_summary(s, out);
-    add_classes(s, class_names, width, out);
-    if (s->confusion && s->classes <= MATRIX_SHOWN)
-        add_matrix(s, class_names, width, out);
+    struct dpf_findings f = {0};
+    add_summary(s, &f);
+    add_details(s, class_names, &f.details);
+    dpf_findings_table(&f, out);
+    dpf_findings_release(&f);
 }
 
 /* ---- for programs ---- */
 
 static void json_real(struct dpf_text *out, const char *key, double value)
 {
-    dpf_text_addf(out, ",\"%s\":", key);
+    dpf_text_add_key(out, key);
     dpf_text_add_real(out, value);
 }
 
 static void json_count(struct dpf_text *out, const char *key, uint64_t value)
 {
-    dpf_text_addf(out, ",\"%s\":%llu", key, (unsigned long long)value);
+    dpf_text_add_key(out, key);
+    dpf_text_addf(out, "%llu", (unsigned long long)value);
 }
 
 static void json_summary(const struct dpf_score *s, struct dpf_text *out)
 {
-    dpf_text_addf(out, "\"examples\":%llu", (unsigned long long)s->examples);
+    json_count(out, "examples", s->examples);
     if (s->voxels)
         json_count(out, "positions", s->positions);
     json_real(out, "accuracy", s->accuracy);
@@ -246,11 +257,24 @@ static void json_matrix(const struct dpf_score *s, struct dpf_text *out)
     dpf_text_add(out, "]");
 }
 
-void dpf_score_json(const struct dpf_score *s, struct dpf_text *out)
+static void json_members(const struct dpf_score *s, struct dpf_text *out)
 {
-    dpf_text_add(out, "{");
     json_summary(s, out);
     json_classes(s, out);
     json_matrix(s, out);
+}
+
+void dpf_score_json(const struct dpf_score *s, struct dpf_text *out)
+{
+    dpf_text_add(out, "{");
+    json_members(s, out);
     dpf_text_add(out, "}");
+}
+
+void dpf_score_report(const struct dpf_score *s, const char *const *class_names,
+                      struct dpf_findings *f)
+{
+    add_summary(s, f);
+    add_details(s, class_names, &f->details);
+    json_members(s, &f->members);
 }

@@ -19,6 +19,14 @@ const struct dpf_sampling_choice dpf_sampling_choices[] = {
     {NULL, DPF_SAMPLE_SHUFFLE},
 };
 
+const char *dpf_sampling_name(enum dpf_sampling sampling)
+{
+    const struct dpf_sampling_choice *c = dpf_sampling_choices;
+    while (c->name && c->sampling != sampling)
+        c++;
+    return c->name;
+}
+
 /* ----------------------------------------------------------------------------- setup */
 
 static void shuffle(uint32_t *rows, int64_t count, const char *purpose, uint64_t seed,

@@ -21,6 +21,7 @@ struct dpf_sampling_choice {
     const char *name;
     enum dpf_sampling sampling;
 };
+const char *dpf_sampling_name(enum dpf_sampling sampling);
 extern const struct dpf_sampling_choice dpf_sampling_choices[]; /* ended by one without a
                                                                  * name */
 

@@ -20,7 +20,7 @@ struct dpf_training_run {
  * or other options is DPF_USAGE, and so is one that another training is using.
  * Checkpoints carry the ledger and provenance in s->out and, with noise, the events of
  * the steps so far. */
-enum dpf_status dpf_training_run(struct dpf_stage *s, const struct dpf_training_run *run,
-                                 struct dpf_error *e);
+enum dpf_status dpf_train_run(struct dpf_stage *s, const struct dpf_training_run *run,
+                              struct dpf_error *e);
 
 #endif

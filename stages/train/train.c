@@ -1,189 +1,129 @@
 /* train: fit a network to records and their targets. */
-#include "job.h"
+#include "train.h"
 #include "nn/initialise.h"
 
 #include "base/banned.h"
 
-static struct dpf_training_job job = {
-    .x = "x",
-    .y = "y",
-    .loss = "cross-entropy",
-    .optimiser_kind = "momentum",
-    .init = "he-normal",
-    .schedule = "constant",
-    .sampling = "shuffle",
-    .clip = "flat",
-    .backend = "cpu",
-    .checkpoint_seconds = 60,
-    .momentum = 0.9,
-    .lot = 128,
-    .seed = -1,
-    .solver = {.repair = "ridge", .ridge = 1, .prior_weight = 1}};
+static struct dpf_train state = {.x = "x",
+                                 .y = "y",
+                                 .loss = "cross-entropy",
+                                 .optimiser_kind = "momentum",
+                                 .init = "he-normal",
+                                 .schedule = "constant",
+                                 .sampling = "shuffle",
+                                 .clip = "flat",
+                                 .backend = "cpu",
+                                 .checkpoint_seconds = 60,
+                                 .momentum = 0.9,
+                                 .lot = 128,
+                                 .seed = -1};
 
 static const struct dpf_option options[] = {
     {.name = "arch",
      .kind = DPF_KIND_STRING,
-     .target = &job.arch,
+     .target = &state.arch,
      .arg = "NAME|FILE",
      .help = "the network: an architecture's name, a file with its text, or linear or "
              "fc:H (one hidden layer), cut to the records",
      .may_change = "a checkpoint is of the network's text, wherever that stands"},
-    DPF_OPT_ENDPOINT("model", &job.model, "STREAM",
+    DPF_OPT_ENDPOINT("model", &state.model, "STREAM",
                      "start from this model, network and weights", 0),
-    DPF_OPT_FILE("weights", &job.weights, "FILE",
+    DPF_OPT_FILE("weights", &state.weights, "FILE",
                  "start from these weights (safetensors)"),
-    DPF_OPT_CHOICE("init", &job.init, dpf_initialisers, "NAME",
+    DPF_OPT_CHOICE("init", &state.init, dpf_initialisers, "NAME",
                    "how the first weights are drawn (he-normal)"),
-    DPF_OPT_STRING("field", &job.x, "NAME", "what the network reads (x)"),
-    DPF_OPT_STRING("target", &job.y, "NAME", "what it should say (y)"),
-    DPF_OPT_CHOICE("loss", &job.loss, dpf_losses, "NAME", "the loss (cross-entropy)"),
-    DPF_OPT_CHOICE("optimiser", &job.optimiser_kind, dpf_step_kinds, "NAME",
+    DPF_OPT_STRING("field", &state.x, "NAME", "what the network reads (x)"),
+    DPF_OPT_STRING("target", &state.y, "NAME", "what it should say (y)"),
+    DPF_OPT_CHOICE("loss", &state.loss, dpf_losses, "NAME", "the loss (cross-entropy)"),
+    DPF_OPT_CHOICE("optimiser", &state.optimiser_kind, dpf_step_kinds, "NAME",
                    "(momentum)"),
-    DPF_OPT_REAL("rate", &job.rate, "R", 1e-12, 1e6, "learning rate (required)"),
-    DPF_OPT_REAL("momentum", &job.momentum, "M", 0, 0.999999, "of momentum (0.9)"),
-    DPF_OPT_CHOICE("schedule", &job.schedule, dpf_schedules, "NAME",
+    DPF_OPT_REAL("rate", &state.rate, "R", 1e-12, 1e6, "learning rate (required)"),
+    DPF_OPT_REAL("momentum", &state.momentum, "M", 0, 0.999999, "of momentum (0.9)"),
+    DPF_OPT_CHOICE("schedule", &state.schedule, dpf_schedules, "NAME",
                    "how the rate changes: linear and cosine go to --final-rate and stay"),
-    DPF_OPT_REAL("final-rate", &job.final_rate, "R", 0, 1e6, "where the rate ends (0)"),
-    DPF_OPT_INT("schedule-epochs", &job.schedule_epochs, "N", 1, 1e9,
+    DPF_OPT_REAL("final-rate", &state.final_rate, "R", 0, 1e6, "where the rate ends (0)"),
+    DPF_OPT_INT("schedule-epochs", &state.schedule_epochs, "N", 1, 1e9,
                 "after so many epochs (--epochs)"),
-    DPF_OPT_REAL("l1", &job.l1, "P", 0, 1e6, "L1 penalty (0)"),
-    DPF_OPT_REAL("l2", &job.l2, "P", 0, 1e6, "L2 penalty (0)"),
-    DPF_OPT_INT("epochs", &job.epochs, "N", 1, 1e9, "passes over the records (required)"),
-    DPF_OPT_INT("lot", &job.lot, "N", 1, 4e9, "records in a step (128)"),
+    DPF_OPT_REAL("l1", &state.l1, "P", 0, 1e6, "L1 penalty (0)"),
+    DPF_OPT_REAL("l2", &state.l2, "P", 0, 1e6, "L2 penalty (0)"),
+    DPF_OPT_INT("epochs", &state.epochs, "N", 1, 1e9,
+                "passes over the records (required)"),
+    DPF_OPT_INT("lot", &state.lot, "N", 1, 4e9, "records in a step (128)"),
     DPF_OPT_CHOICE(
-        "sampling", &job.sampling, dpf_sampling_choices, "HOW",
+        "sampling", &state.sampling, dpf_sampling_choices, "HOW",
         "lots: shuffle, poisson (each record independently), or sequence (in order)"),
-    DPF_OPT_REAL("clip-l2", &job.clip_l2, "C", 1e-12, 1e12,
+    DPF_OPT_REAL("clip-l2", &state.clip_l2, "C", 1e-12, 1e12,
                  "cut each record's gradient down to this norm"),
     DPF_OPT_CHOICE(
-        "clip", &job.clip, dpf_clip_choices, "RULE",
+        "clip", &state.clip, dpf_clip_choices, "RULE",
         "the whole gradient (flat), each of L layers' (the whole is then C sqrt L), or "
         "scaled (automatic)"),
-    DPF_OPT_REAL("final-clip-l2", &job.final_clip_l2, "C", 1e-12, 1e12,
+    DPF_OPT_REAL("final-clip-l2", &state.final_clip_l2, "C", 1e-12, 1e12,
                  "where the norm ends, linearly from epoch to epoch"),
     DPF_OPT_REAL(
-        "noise-multiplier", &job.noise_multiplier, "S", 0.02, 1e6,
+        "noise-multiplier", &state.noise_multiplier, "S", 0.02, 1e6,
         "Gaussian noise on each lot's sum, in units of its sensitivity (DP-SGD)"),
-    DPF_OPT_REAL("final-noise-multiplier", &job.final_noise_multiplier, "S", 0.02, 1e6,
+    DPF_OPT_REAL("final-noise-multiplier", &state.final_noise_multiplier, "S", 0.02, 1e6,
                  "where the multiplier ends, linearly from epoch to epoch"),
     DPF_OPT_REAL(
-        "target-epsilon", &job.target_epsilon, "E", 1e-6, 1e4,
+        "target-epsilon", &state.target_epsilon, "E", 1e-6, 1e4,
         "choose the noise for this epsilon; with --noise-multiplier, stop before "
         "it would be exceeded"),
-    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5,
+    DPF_OPT_REAL("delta", &state.delta, "D", 1e-300, 0.5,
                  "of every epsilon that is stated"),
-    DPF_OPT_INT("population", &job.population, "N", 1, 4e9,
+    DPF_OPT_INT("population", &state.population, "N", 1, 4e9,
                 "public number of records for lots and epochs (the number that came, "
                 "which is then public; required after a choice by content or label)"),
-    DPF_OPT_CHOICE(
-        "solve", &job.solve, dpf_solve_job_words, "WHAT",
-        "instead of training: minimise the quadratic form that perturb or aggregate "
-        "made, or find the records' principal components"),
-    DPF_OPT_CHOICE("repair", &job.solver.repair, dpf_repair_words, "HOW",
-                   "of a form that noise left without a minimum (ridge), or none"),
-    DPF_OPT_REAL("ridge", &job.solver.ridge, "R", 0, 1e6,
-                 "of the repair, in units of the noise's spectral edge (1)"),
-    DPF_OPT_ENDPOINT("prior", &job.solver.prior, "STREAM",
-                     "'--solve quadratic': a form of public records, to be added", 0),
-    DPF_OPT_REAL("prior-weight", &job.solver.prior_weight, "W", 0, 1e9,
-                 "what a record of the prior counts (1)"),
-    DPF_OPT_INT("components", &job.solver.component_count, "K", 1, 8192,
-                "how many, of '--solve components'"),
-    DPF_OPT_REAL("whiten", &job.solver.whiten, "W", 0, 1,
-                 "divide each component by its deviation to the power W (0)"),
-    DPF_OPT_REAL("validation", &job.validation, "F", 0, 0.9,
+    {.name = "solve", /* so that the error can name the stage that does it now */
+     .kind = DPF_KIND_STRING,
+     .target = &state.solve,
+     .flags = DPF_OPTION_HIDDEN,
+     .may_change = "it is refused"},
+    DPF_OPT_REAL("validation", &state.validation, "F", 0, 0.9,
                  "hold this share back and report on it"),
-    DPF_OPT_INT("patience", &job.patience, "N", 1, 1e9,
+    DPF_OPT_INT("patience", &state.patience, "N", 1, 1e9,
                 "stop after N epochs without a lower validation loss; keep the best"),
-    DPF_OPT_INT_MAY_CHANGE("threads", &job.threads, "N", 1, 1024,
+    DPF_OPT_INT_MAY_CHANGE("threads", &state.threads, "N", 1, 1024,
                            "(as many as there are processors)",
                            "a machine may have others; a notice tells of other rounding"),
-    DPF_OPT_INT_MAY_CHANGE("microbatch", &job.microbatch, "N", 1, 1e6,
+    DPF_OPT_INT_MAY_CHANGE("microbatch", &state.microbatch, "N", 1, 1e6,
                            "records in memory at a time, a thread (what fits the caches)",
                            "the number in effect is compared: without noise a notice "
                            "tells of other rounding, with noise it may not change"),
-    DPF_OPT_CHOICE("backend", &job.backend, dpf_backend_words, "NAME",
-                   "cpu, or ref: plain C"),
-    DPF_OPT_OUTFILE_MAY_CHANGE("checkpoint", &job.checkpoint, "FILE",
+    DPF_OPT_STRING("backend", &state.backend, "NAME",
+                   "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
+    DPF_OPT_OUTFILE_MAY_CHANGE("checkpoint", &state.checkpoint, "FILE",
                                "leave the state here, and go on from it",
                                "it is where the state stands"),
     {.name = "checkpoint-seconds",
      .kind = DPF_KIND_REAL,
-     .target = &job.checkpoint_seconds,
+     .target = &state.checkpoint_seconds,
      .arg = "S",
      .lo = 0,
      .hi = 1e9,
      .help = "between two, besides the end of each epoch (60)",
      .flags = DPF_OPTION_IMMATERIAL,
      .may_change = "it is when states are written, not what is computed"},
-    DPF_OPT_OUTFILE_MAY_CHANGE("export", &job.export_file, "FILE",
+    DPF_OPT_OUTFILE_MAY_CHANGE("export", &state.export_file, "FILE",
                                "write the weights as safetensors",
                                "a copy of the result"),
     {.name = "watch",
      .kind = DPF_KIND_ENDPOINT,
-     .target = &job.watch,
+     .target = &state.watch,
      .arg = "STREAM",
      .help = "score these records after each epoch, and use them for nothing else",
      .flags = DPF_OPTION_IMMATERIAL,
      .may_change = "what is watched changes no weight"},
-    DPF_OPT_OUTFILE_MAY_CHANGE("history", &job.history, "FILE",
+    DPF_OPT_OUTFILE_MAY_CHANGE("history", &state.history, "FILE",
                                "write loss and accuracy of every epoch as CSV",
                                "a report about the training"),
-    DPF_OPT_OUTFILE_MAY_CHANGE("curve", &job.curve, "FILE",
+    DPF_OPT_OUTFILE_MAY_CHANGE("curve", &state.curve, "FILE",
                                "write the loss of every step as CSV",
                                "a report about the training"),
-    DPF_OPT_INT("insecure-seed", &job.seed, "N", 0, 9e15,
+    DPF_OPT_INT("insecure-seed", &state.seed, "N", 0, 9e15,
                 "draw everything from N: the same result each time"),
     DPF_OPT_END,
 };
-
-static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
-{
-    job.solver.what = job.solve;
-    job.solver.field = job.x;
-    enum dpf_status status = dpf_training_job_check(&job, s, e);
-    return status == DPF_OK && job.arch && !dpf_arch_is_fitted(job.arch)
-               ? dpf_model_from_option(&job.start.model, job.arch, e)
-               : status;
-}
-
-static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
-                                      struct dpf_error *e)
-{
-    (void)s;
-    (void)e;
-    if (job.start.model.text) /* --arch may be a file */
-        dpf_fingerprint_add_string(f, job.start.model.text);
-    return DPF_OK;
-}
-
-static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
-{
-    dpf_header_drop_fields(&s->out);
-    s->out_deferred = true;
-    return job.solve ? dpf_solve_job_open(&job.solver, s, e)
-                     : dpf_training_job_open(&job, s, e);
-}
-
-static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
-                                struct dpf_error *e)
-{
-    return job.solve ? dpf_solve_job_take(&job.solver, s, b, e)
-                     : dpf_dataset_add(&job.data, &s->in, b, &job.need, e);
-}
-
-static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
-{
-    enum dpf_status status = job.solve ? dpf_solve_job_finish(&job.solver, s, e)
-                                       : dpf_training_job_run(&job, s, e);
-    return status == DPF_OK ? dpf_training_job_emit(&job, s, e) : status;
-}
-
-static void on_release(struct dpf_stage *s)
-{
-    (void)s;
-    dpf_training_job_release(&job);
-}
 
 static const struct dpf_stage_info info = {
     .name = "train",
@@ -210,12 +150,13 @@ static const struct dpf_stage_info info = {
         "for their owner's eyes.",
     .kind = DPF_FILTER,
     .options = options,
-    .on_options = on_options,
-    .on_open = on_open,
-    .on_batch = on_batch,
-    .on_close = on_close,
-    .on_release = on_release,
-    .on_fingerprint = on_fingerprint,
+    .state = &state,
+    .on_options = dpf_train_options,
+    .on_open = dpf_train_open,
+    .on_batch = dpf_train_batch,
+    .on_close = dpf_train_close,
+    .on_release = dpf_train_release,
+    .on_fingerprint = dpf_train_fingerprint,
 };
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include "base/findings.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/progress.h"
@@ -572,6 +573,36 @@ static void test_json_objects(void)
         CU_ASSERT(!dpf_json_is_object(good[1], cut));
 }
 
+/* Two parts add to the same findings, in either order of rows and details. */
+static void test_findings(void)
+{
+    struct dpf_findings f = {0};
+    struct dpf_text table = {0}, json = {0};
+    dpf_findings_json(&f, &json);
+    CU_ASSERT_STRING_EQUAL(dpf_text_get(&json), "{}");
+    dpf_text_reset(&json);
+    dpf_findings_add_row(&f, 8, "loss", "%.2f", 0.5);
+    dpf_text_add(&f.details, "\nclasses\n");
+    dpf_text_add_key(&f.members, "loss");
+    dpf_text_add_real(&f.members, 0.5);
+    dpf_findings_add_row(&f, 8, "long name", "%s", "100 %");
+    dpf_text_add_key(&f.members, "of");
+    dpf_text_add(&f.members, "{");
+    dpf_text_add_key(&f.members, "a");
+    dpf_text_add(&f.members, "1}");
+    dpf_findings_table(&f, &table);
+    dpf_findings_json(&f, &json);
+    CU_ASSERT_STRING_EQUAL(dpf_text_get(&table),
+                           "loss     0.50\nlong name 100 %\n\nclasses\n");
+    CU_ASSERT_STRING_EQUAL(dpf_text_get(&json), "{\"loss\":0.5,\"of\":{\"a\":1}}");
+    f.details.failed = true;
+    dpf_findings_table(&f, &table);
+    CU_ASSERT(table.failed && !json.failed);
+    dpf_findings_release(&f);
+    dpf_text_release(&table);
+    dpf_text_release(&json);
+}
+
 const char dpf_suite[] = "base";
 
 const struct dpf_test dpf_tests[] = {
@@ -596,5 +627,6 @@ const struct dpf_test dpf_tests[] = {
     {"fingerprint: pieces are kept apart", test_fingerprint},
     {"progress and outcome", test_progress},
     {"JSON objects are told from what is none", test_json_objects},
+    {"findings are put together at the end", test_findings},
     {0},
 };

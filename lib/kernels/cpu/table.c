@@ -108,10 +108,3 @@ const struct dpf_kernels *dpf_kernels_cpu(void)
     pthread_once(&once, fill_table);
     return &table;
 }
-
-const char *const dpf_backend_words[] = {"cpu", "ref", NULL};
-
-const struct dpf_kernels *dpf_backend_of(const char *name)
-{
-    return strcmp(name, "ref") == 0 ? &dpf_kernels_ref : dpf_kernels_cpu();
-}

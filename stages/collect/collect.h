@@ -1,17 +1,17 @@
-/* Everything between a curator's options and one stream of all owners' records: whose
- * streams are expected, which have come, and where they are kept.
+/* A curator: from many owners' streams to one of all their records. Whose streams are
+ * expected, which have come, and where they are kept.
  *
  * An owner's stream counts whole or not at all: it grows in a file of its own, is checked
  * when its trailer has come, and gets its name when it is on the disk. Then, and only
  * then, the owner is told. So no record is lost or doubled whoever dies when, and a
  * curator that is started again goes on where it was. */
-#ifndef DPF_STAGE_COLLECT_JOB_H
-#define DPF_STAGE_COLLECT_JOB_H
+#ifndef DPF_STAGE_COLLECT_H
+#define DPF_STAGE_COLLECT_H
 
 #include "stage/stage.h"
 #include "transport/collector.h"
 
-struct dpf_collect_owner {
+struct dpf_curator_owner {
     char *path, *part; /* where its stream is kept, and where it grows */
     int fd;            /* of `part`; -1: not open */
     uint64_t bytes;
@@ -19,7 +19,7 @@ struct dpf_collect_owner {
     bool heard; /* in this run */
 };
 
-struct dpf_collect_job {
+struct dpf_curator {
     /* what the user asked for */
     const char *endpoint, *store, *owner_keys;
     int64_t enough;      /* owners; 0: all */
@@ -34,7 +34,7 @@ struct dpf_collect_job {
     int store_fd; /* the folder, locked */
     bool store_open;
     struct dpf_collector *collector;
-    struct dpf_collect_owner *owners;
+    struct dpf_curator_owner *owners;
     struct dpf_header like; /* of the first stream: all others have to be like it */
     bool has_like;
     struct dpf_stream_reader reader; /* of the owner whose records are passed on */
@@ -43,14 +43,21 @@ struct dpf_collect_job {
 };
 
 /* Wait for the owners' streams. */
-enum dpf_status dpf_collect_job_gather(struct dpf_collect_job *j, struct dpf_stage *s,
-                                       struct dpf_error *e);
-/* The header of all of them together, into s->out. */
-enum dpf_status dpf_collect_job_header(struct dpf_collect_job *j, struct dpf_stage *s,
-                                       struct dpf_error *e);
+enum dpf_status dpf_curator_gather(struct dpf_curator *c, struct dpf_stage *s,
+                                   struct dpf_error *e);
+/* Give up what an owner has sent so far. */
+void dpf_curator_forget_part(struct dpf_curator_owner *o);
+/* The ledgers are put together by the one who knows that owners are different people: the
+ * rest of a header. */
+enum dpf_status dpf_curator_merge_provenance(struct dpf_header *into,
+                                             const struct dpf_header *other,
+                                             struct dpf_error *e);
+
+/* Wait for the streams; then the header of all of them together, into s->out. */
+enum dpf_status dpf_collect_open(struct dpf_stage *s, struct dpf_error *e);
 /* The next batch, in the order of the keys; an empty one at the end. */
-enum dpf_status dpf_collect_job_produce(struct dpf_collect_job *j, struct dpf_batch *b,
-                                        struct dpf_error *e);
-void dpf_collect_job_release(struct dpf_collect_job *j);
+enum dpf_status dpf_collect_produce(struct dpf_stage *s, struct dpf_batch *b,
+                                    struct dpf_error *e);
+void dpf_collect_release(struct dpf_stage *s);
 
 #endif

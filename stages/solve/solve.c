@@ -1,0 +1,139 @@
+/* solve: a model in closed form, from a quadratic form or from records. */
+#include "solve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+static struct dpf_solve state = {
+    .field = "x", .repair = "ridge", .ridge = 1, .prior_weight = 1};
+
+static const struct dpf_solver solvers[] = {{"quadratic",
+                                             {"repair", "ridge", "prior", "prior-weight"},
+                                             dpf_solve_form_check,
+                                             dpf_solve_form_open,
+                                             dpf_solve_form_add,
+                                             dpf_solve_form_finish},
+                                            {"components",
+                                             {"components", "whiten", "field"},
+                                             dpf_solve_components_check,
+                                             dpf_solve_components_open,
+                                             dpf_solve_components_add,
+                                             dpf_solve_components_finish},
+                                            {.name = NULL}};
+
+static const struct dpf_option options[] = {
+    {.name = "what",
+     .kind = DPF_KIND_CHOICE,
+     .target = &state.what,
+     DPF_CHOICES(solvers),
+     .arg = "WHAT",
+     .help = "quadratic: the minimum of the quadratic form that perturb or aggregate "
+             "made; components: the principal components of the records",
+     .flags = DPF_OPTION_REQUIRED},
+    DPF_OPT_CHOICE("repair", &state.repair, dpf_repair_words, "HOW",
+                   "quadratic: of a form that noise left without a minimum (ridge), or "
+                   "none"),
+    DPF_OPT_REAL("ridge", &state.ridge, "R", 0, 1e6,
+                 "of the repair, in units of the noise's spectral edge (1)"),
+    DPF_OPT_ENDPOINT("prior", &state.prior, "STREAM",
+                     "quadratic: a form of public records, to be added", 0),
+    DPF_OPT_REAL("prior-weight", &state.prior_weight, "W", 0, 1e9,
+                 "the weight of each record of the prior (1)"),
+    DPF_OPT_INT("components", &state.component_count, "K", 1, 8192,
+                "components: how many of them"),
+    DPF_OPT_REAL("whiten", &state.whiten, "W", 0, 1,
+                 "components: divide each by its deviation to the power W (0)"),
+    DPF_OPT_STRING("field", &state.field, "NAME", "components: the records (x)"),
+    DPF_OPT_OUTFILE("export", &state.export_file, "FILE",
+                    "write the weights as safetensors"),
+    DPF_OPT_END,
+};
+
+static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+{
+    state.solver = DPF_FIND(solvers, state.what);
+    for (const struct dpf_solver *other = solvers; other->name; other++)
+        for (const char *const *o = other->options; other != state.solver && *o; o++)
+            if (dpf_option_given(&s->parsed, *o))
+                return dpf_fail(e, DPF_USAGE,
+                                "option '--%s' does not go with '--what %s'", *o,
+                                state.what);
+    return state.solver->check(s, e);
+}
+
+static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    dpf_header_drop_fields(&s->out);
+    s->out_deferred = true;
+    return state.solver->open(s, e);
+}
+
+static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                struct dpf_error *e)
+{
+    return state.solver->add(s, b, e);
+}
+
+static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
+{
+    if (s->in.is_private)
+        dpf_ledger_add_none(&s->out.events, s->info->name,
+                            "the model was solved from private numbers");
+    enum dpf_status status = state.solver->finish(s, e);
+    return status == DPF_OK
+               ? dpf_model_stream_write(s, &state.result, state.export_file, e)
+               : status;
+}
+
+static void on_release(struct dpf_stage *s)
+{
+    (void)s;
+    dpf_components_release(&state.components);
+    dpf_model_stream_release(&state.result);
+}
+
+enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features,
+                                     size_t outputs, bool intercept, struct dpf_error *e)
+{
+    char *text = dpf_format("input x %zu\ny = dense x out=%zu%s\noutput y\n", features,
+                            outputs, intercept ? "" : " bias=0");
+    if (!text)
+        return dpf_fail_memory(e);
+    enum dpf_status status =
+        dpf_model_parse(&m->model, text, strlen(text), "solution", e);
+    free(text);
+    if (status != DPF_OK)
+        return status;
+    m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
+    return m->parameters ? DPF_OK : dpf_fail_memory(e);
+}
+
+static const struct dpf_stage_info info = {
+    .name = "solve",
+    .summary = "a model in closed form: of a quadratic form, or principal components",
+    .reads = "one quadratic form (gram, moment, noise, intercept); or x: numbers",
+    .writes = "a model: a dense layer with its weights",
+    .privacy = "none spent: a model of private numbers is as private as they are",
+    .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow solve "
+               "--what components --components 8 | dpflow inspect",
+    .detail = "A quadratic form whose noise left it without a minimum is repaired by a "
+              "ridge. With\n--prior a form of public records is added first.",
+    .kind = DPF_FILTER,
+    .options = options,
+    .state = &state,
+    .on_options = on_options,
+    .on_open = on_open,
+    .on_batch = on_batch,
+    .on_close = on_close,
+    .on_release = on_release,
+};
+
+int main(int argc, char **argv)
+{
+    return dpf_stage_main(&info, argc, argv);
+}

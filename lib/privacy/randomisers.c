@@ -13,7 +13,8 @@
     X("uer", uer)                                                                        \
     X("response", response)                                                              \
     X("sampled-bit", sampled_bit)                                                        \
-    X("privunit", privunit)
+    X("privunit", privunit)                                                              \
+    X("olh", olh)
 
 #define DECLARE(name, row) extern const struct dpf_randomiser dpf_randomiser_##row;
 METHODS(DECLARE)

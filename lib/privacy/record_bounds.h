@@ -11,8 +11,9 @@
  * most max(|lo_i|, |hi_i|); the sensitivity is the L1 or L2 norm of these. It is computed
  * in doubles: each term has a relative error of at most 2^-53 (2^-51 for squares), and a
  * sum of n terms that are not negative (n - 1) 2^-53 more, and the factor at the end
- * exceeds these for n below 890. Terms that overflow make it infinite, which mechanisms
- * refuse.
+ * exceeds these for n below 890. For longer records the proof needs sums that are exact:
+ * widths with few digits, such as 1, 2 or 16. Terms that overflow make the sensitivity
+ * infinite, which mechanisms refuse.
  * A ball: privacy/clip.h bounds the norm by the radius, whole records that hold something
  * not finite become 0; two differ by at most twice the radius, exact in doubles. */
 #ifndef DPF_PRIVACY_RECORD_BOUNDS_H

@@ -14,8 +14,7 @@
 static enum dpf_status find_moments(const struct dpf_values *events, double moments[2],
                                     struct dpf_error *e)
 {
-    static const char *const methods[] = {"privunit", NULL};
-    switch (dpf_ledger_find(events, methods, "moments", moments, 2)) {
+    switch (dpf_ledger_find(events, NULL, "moments", moments, 2)) {
     case DPF_FOUND:
         return DPF_OK;
     case DPF_NOT_FOUND:

@@ -209,8 +209,10 @@ enum { DPF_MAX_EVENT_DEPTH = 16 }; /* of branches in branches */
 
 /* ----------------------------------------------------------------------- questions */
 
-/* Numbers of a mechanism that are public ("probabilities", "moments"), from the events of
- * these methods (ended by NULL), in the branches of merged streams, too. */
+/* Numbers of a mechanism that are public ("probabilities", "moments"), from the events
+ * that tell so many of them, in the branches of merged streams, too; of these methods
+ * (ended by NULL), or of any method (NULL): how many probabilities there are says what
+ * they are (wire/FORMAT.md). */
 enum dpf_found {
     DPF_NOT_FOUND,
     DPF_FOUND,

@@ -19,8 +19,8 @@ struct search {
 static bool has_method(const msgpack_object *event, const char *const *methods)
 {
     const msgpack_object *method = dpf_object_get(event, "method");
-    bool has = false;
-    for (int i = 0; method && methods[i]; i++)
+    bool has = !methods;
+    for (int i = 0; methods && method && methods[i]; i++)
         has = has || dpf_object_is_string(method, methods[i]);
     return has;
 }

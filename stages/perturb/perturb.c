@@ -1,36 +1,36 @@
 /* perturb: release records, their sum or their quadratic form with noise. */
-#include <string.h>
+#include <stdlib.h>
 
-#include "job.h"
+#include "additive.h"
+#include "base/log.h"
+#include "base/memory.h"
 
 #include "base/banned.h"
 
-static struct dpf_perturb_job job = {
-    .field = "x",
-    .target = "y",
-    .seed = -1,
-    .y = -1,
-    .features = {.draw = "record", .coefficients = "all"}};
-
-static double share = 1, label_share;
+static struct dpf_perturb job = {.field = "x",
+                                 .target = "y",
+                                 .seed = -1,
+                                 .share = 1,
+                                 .draw = "record",
+                                 .coefficients = "all"};
 
 static const struct dpf_option options[] = {
     {.name = "release",
      .kind = DPF_KIND_CHOICE,
-     .target = &job.release,
-     DPF_CHOICES(dpf_release_words),
+     .target = &job.release_word,
+     DPF_CHOICES(dpf_releases),
      .arg = "WHAT",
      .help = "each record (local privacy), the sum of all, the coefficients of least "
              "squares, the mean relevance of features, or features by their relevance",
      .flags = DPF_OPTION_REQUIRED},
-    DPF_OPT_CHOICE("mechanism", &job.mechanism, dpf_perturb_words, "NAME",
+    DPF_OPT_CHOICE("mechanism", &job.mechanism, dpf_noises, "NAME",
                    "the noise on records and sums"),
     DPF_OPT_CHOICE(
-        "variant", &job.variant, dpf_quadratic_words, "NAME",
+        "variant", &job.variant, dpf_variant_words, "NAME",
         "paper (as printed), sound (proven); quadratic: gaussian, too; plain: no "
         "noise"),
     DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the privacy to spend"),
-    DPF_OPT_REAL("share", &share, "P", 1e-9, 1, "spend only this part of it (1)"),
+    DPF_OPT_REAL("share", &job.share, "P", 1e-9, 1, "spend only this part of it (1)"),
     DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of Gaussian noise"),
     DPF_OPT_CHOICE("relation", &job.relation, dpf_central_words, "NAME",
                    "who is a neighbour: one record more or less, or one replaced"),
@@ -38,29 +38,29 @@ static const struct dpf_option options[] = {
                  "cut each record down to this L1 norm; else its declared bounds count"),
     DPF_OPT_REAL("clip-l2", &job.clip_l2, "R", 1e-30, 1e30,
                  "the same in L2, for Gaussian noise (the declared norm)"),
-    DPF_OPT_ENDPOINT("relevance", &job.features.relevance, "STREAM",
+    DPF_OPT_ENDPOINT("relevance", &job.relevance, "STREAM",
                      "features: how relevant each is; the noise follows it. Without, all "
                      "get the same (ILM)",
                      0),
-    DPF_OPT_REAL("label-epsilon", &job.features.label_epsilon, "E", 1e-9, 1e6,
+    DPF_OPT_REAL("label-epsilon", &job.label_epsilon, "E", 1e-9, 1e6,
                  "features: what is spent on the class"),
-    DPF_OPT_REAL("label-share", &label_share, "P", 1e-9, 1,
+    DPF_OPT_REAL("label-share", &job.label_share, "P", 1e-9, 1,
                  "features: the same as a part of --epsilon"),
-    DPF_OPT_INT("lot", &job.features.lot, "B", 1, 1e9,
+    DPF_OPT_INT("lot", &job.lot, "B", 1, 1e9,
                 "features, paper: records of a training step; noise is divided by it"),
     DPF_OPT_REAL(
-        "neurons", &job.features.neurons, "N", 1e-9, 1e9,
+        "neurons", &job.neurons, "N", 1e-9, 1e9,
         "features, paper: |h_0|, how many first neurons a feature is counted for"),
-    DPF_OPT_INT("hidden", &job.features.hidden, "N", 1, 1e9,
+    DPF_OPT_INT("hidden", &job.hidden, "N", 1, 1e9,
                 "features, paper: |h_k|, neurons of the last hidden layer"),
-    DPF_OPT_CHOICE("draw", &job.features.draw, dpf_draw_words, "WHEN",
+    DPF_OPT_CHOICE("draw", &job.draw, dpf_draw_words, "WHEN",
                    "features, paper: noise for each record, or one draw for each lot or "
                    "for all, which protects nothing (record)"),
     DPF_OPT_CHOICE(
-        "coefficients", &job.features.coefficients, dpf_coefficient_words, "WHICH",
+        "coefficients", &job.coefficients, dpf_coefficient_words, "WHICH",
         "features, paper: of the loss: all, as printed, or the first, which the "
         "class decides (the second is 1/8 for all records) (all)"),
-    DPF_OPT_REAL("limit", &job.features.limit, "R", 1e-30, 1e30,
+    DPF_OPT_REAL("limit", &job.limit, "R", 1e-30, 1e30,
                  "features: cut noisy values to [-R,R]"),
     DPF_OPT_STRING("field", &job.field, "NAME", "what is perturbed (x)"),
     DPF_OPT_STRING("target", &job.target, "NAME",
@@ -75,44 +75,58 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
-static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
-{
-    if (label_share > 0 && job.features.label_epsilon > 0)
-        return dpf_fail(e, DPF_USAGE, "give one of --label-epsilon and --label-share");
-    if (label_share > 0 && job.epsilon == 0)
-        return dpf_fail(e, DPF_USAGE,
-                        "'--label-share' is a part of '--epsilon': give it");
-    if (share < 1 && job.epsilon == 0)
-        return dpf_fail(e, DPF_USAGE, "'--share' is a part of '--epsilon': give it");
-    if (label_share > 0)
-        job.features.label_epsilon = job.epsilon * label_share;
-    job.epsilon *= share;
-    job.features.epsilon = job.epsilon;
-    job.features.paper = job.variant && strcmp(job.variant, "paper") == 0;
-    job.features.plain = job.variant && strcmp(job.variant, "plain") == 0;
-    return dpf_perturb_job_check(&job, s, e);
-}
-
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    return dpf_perturb_job_open(&job, s, e);
+    struct dpf_perturb *p = s->state;
+    const struct dpf_field *f = dpf_header_field(&s->in, p->field);
+    enum dpf_status status = DPF_OK;
+    if (!f)
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", p->field);
+    if (f->dtype == DPF_BITS)
+        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' holds packed bits", f->name);
+    p->x = (int)(f - s->in.fields);
+    s->drops_others = true; /* nothing leaves that the mechanism has not seen */
+    if (p->seed >= 0)
+        dpf_random_init_insecure(&p->random, "perturb", (uint64_t)p->seed, 0);
+    else
+        status = dpf_random_init(&p->random, e);
+    p->own = dpf_calloc(1, p->release->own_bytes);
+    if (status == DPF_OK && !p->own)
+        status = dpf_fail_memory(e);
+    return status == DPF_OK ? p->release->open(p, s, e) : status;
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    return dpf_perturb_job_take(&job, s, b, e);
+    struct dpf_perturb *p = s->state;
+    p->records += b->rows;
+    if (p->release->sums && p->records > (uint64_t)1 << DPF_SUM_RECORDS_LOG2)
+        return dpf_fail(e, DPF_USAGE, "a sum has at most 2^%d records",
+                        (int)DPF_SUM_RECORDS_LOG2);
+    return p->release->take(p, b, e);
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
-    return dpf_perturb_job_finish(&job, s, e);
+    struct dpf_perturb *p = s->state;
+    uint64_t clipped = p->release->clipped(p);
+    if (clipped && s->in.is_private) /* how many is nobody's business */
+        dpf_notice("some values or records were outside their bounds and were clipped");
+    else if (clipped)
+        dpf_notice("%llu values or records were outside their bounds and were clipped",
+                   (unsigned long long)clipped);
+    return p->release->finish ? p->release->finish(p, s, e) : DPF_OK;
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_perturb_job_release(&job);
+    struct dpf_perturb *p = s->state;
+    if (p->own)
+        p->release->release(p);
+    free(p->own);
+    p->own = NULL;
+    dpf_random_release(&p->random);
 }
 
 static const struct dpf_stage_info info = {
@@ -141,7 +155,8 @@ static const struct dpf_stage_info info = {
         "randomised response.",
     .kind = DPF_FILTER,
     .options = options,
-    .on_options = on_options,
+    .state = &job,
+    .on_options = dpf_perturb_check,
     .on_open = on_open,
     .on_batch = on_batch,
     .on_close = on_close,

@@ -1,19 +1,22 @@
 /* randomize: records that are changed with known probabilities before they leave. */
-#include "job.h"
+#include "randomize.h"
+
+#include <stdlib.h>
+
+#include "privacy/sphere.h"
 
 #include "base/banned.h"
 
-static struct dpf_randomize_job job = {
+static struct dpf_randomize job = {
     .field = "x", .label = "y", .seed = -1, .codebook = 4096};
 
 static const struct dpf_option options[] = {
     {.name = "method",
      .kind = DPF_KIND_CHOICE,
      .target = &job.method_word,
-     DPF_CHOICES(dpf_randomize_words),
+     DPF_CHOICES(dpf_randomisers),
      .arg = "NAME",
-     .help = "how: rr, moue, uer (bits), ue, oue, response (classes), sampled-bit "
-             "(bits), privunit (numbers)",
+     .help = "how, see above",
      .flags = DPF_OPTION_REQUIRED},
     {.name = "epsilon",
      .kind = DPF_KIND_REAL,
@@ -25,7 +28,7 @@ static const struct dpf_option options[] = {
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_REAL("alpha", &job.alpha, "A", 1e-6, 1e6,
                  "moue, uer: the privacy budget coefficient"),
-    DPF_OPT_CHOICE("labels", &job.labels_word, dpf_labels_words, "HOW",
+    DPF_OPT_CHOICE("labels", &job.labels_word, dpf_labels_rows, "HOW",
                    "what becomes of labels: clear (as they are, not protected), response "
                    "(randomised by themselves), joint (privunit: with the record), drop"),
     DPF_OPT_REAL("label-epsilon", &job.label_epsilon, "E", 1e-9, 36,
@@ -47,29 +50,96 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
-static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
+static enum dpf_status open_mechanisms(struct dpf_randomize *j,
+                                       const struct dpf_header *h, struct dpf_error *e)
 {
-    return dpf_randomize_job_check(&job, s, e);
+    const struct dpf_randomiser_setup setup = {
+        .name = j->method_word,
+        .epsilon = j->epsilon,
+        .alpha = j->alpha,
+        .codebook = (size_t)j->codebook,
+        .seed = (uint64_t)j->public_seed,
+        .owner = (uint64_t)j->owner,
+        .values = j->values,
+        .labels = j->labels == DPF_LABELS_JOINT ? h->fields[j->y].classes : 0};
+    enum dpf_status status = DPF_OK;
+    if (j->seed >= 0)
+        dpf_random_init_insecure(&j->random, "randomize", (uint64_t)j->seed, 0);
+    else
+        status = dpf_random_init(&j->random, e);
+    if (status == DPF_OK)
+        status = j->method->open(&setup, &j->mechanism, &j->facts, e);
+    if (status == DPF_OK && j->labels == DPF_LABELS_RESPONSE)
+        status = dpf_response_init(&j->label_response, j->label_epsilon,
+                                   h->fields[j->y].classes, e);
+    return status;
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    return dpf_randomize_job_open(&job, s, e);
+    struct dpf_randomize *j = s->state;
+    enum dpf_status status = dpf_randomize_find_fields(j, &s->in, e);
+    if (status == DPF_OK)
+        status = open_mechanisms(j, &s->in, e);
+    if (status == DPF_OK)
+        status = dpf_randomize_declare(j, s, e);
+    if (status != DPF_OK)
+        return status;
+    s->drops_others = true; /* nothing leaves that the mechanism has not seen */
+    if (s->in.is_private) {
+        dpf_randomize_add_events(j, s);
+        dpf_standing_protect(&s->out);
+    } else {
+        dpf_ledger_add_randomised(&s->out.events, s->info->name, j->method_word);
+    }
+    return j->remember ? dpf_release_memory_open(&j->memory, j->remember, s, e) : DPF_OK;
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    return dpf_randomize_job_take(&job, s, b, e);
+    struct dpf_randomize *j = s->state;
+    struct dpf_batch out = {0};
+    enum dpf_status status = DPF_OK;
+    if (j->method->reads == DPF_MESSAGE_NUMBERS)
+        status = dpf_tensor_make_f32(&b->tensor[j->x], e);
+    if (status == DPF_OK)
+        status = dpf_batch_init(&out, &s->out, b->rows, e);
+    for (uint64_t row = 0; status == DPF_OK && row < b->rows; row++) {
+        bool known = false;
+        if (j->remember)
+            status = dpf_release_memory_recall(&j->memory, b, row, &out, &known, e);
+        if (status == DPF_OK && !known)
+            dpf_randomize_record(j, b, row, &out);
+        if (status == DPF_OK && !known && j->remember)
+            status = dpf_release_memory_add(&j->memory, b, row, &out, e);
+    }
+    /* What is not safely remembered must not leave. */
+    if (status == DPF_OK && j->remember)
+        status = dpf_release_memory_sync(&j->memory, e);
+    if (status != DPF_OK) {
+        dpf_batch_release(&out);
+        return status;
+    }
+    j->records += b->rows;
+    dpf_batch_release(b);
+    *b = out;
+    return DPF_OK;
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_randomize_job_release(&job);
+    struct dpf_randomize *j = s->state;
+    dpf_release_memory_release(&j->memory);
+    if (j->mechanism && j->method->release)
+        j->method->release(j->mechanism);
+    else
+        free(j->mechanism);
+    j->mechanism = NULL;
+    dpf_random_release(&j->random);
 }
 
-static const struct dpf_stage_info info = {
+static struct dpf_stage_info info = {
     .name = "randomize",
     .summary = "change records with known probabilities before they leave their owner",
     .reads = "x: packed bits, a class, or numbers; y: labels",
@@ -78,20 +148,10 @@ static const struct dpf_stage_info info = {
     .example = "dpflow load digits:train | dpflow normalize --zscore | dpflow "
                "encode-binary --whole 2 --fraction 5 | dpflow randomize --method uer "
                "--alpha 7 --epsilon 0.5 --labels clear | dpflow account",
-    .detail =
-        "rr, moue and uer change every bit of a string, and what is proven of them is "
-        "the "
-        "sum\nover all bits. ue and oue change the bits of a class written one-hot; "
-        "response keeps a\nclass or tells another. sampled-bit tells one bit of many and "
-        "writes the estimate of\nall. privunit tells a direction near the record's (its "
-        "length is lost); with --labels\njoint the message is about record and label "
-        "together, and y becomes a code that\n'aggregate' reads.\n\n"
-        "With --remember, what is already in FILE is sent as it was; a record that is "
-        "not "
-        "the\none of before is refused.",
     .kind = DPF_FILTER,
     .options = options,
-    .on_options = on_options,
+    .state = &job,
+    .on_options = dpf_randomize_choose,
     .on_open = on_open,
     .on_batch = on_batch,
     .on_release = on_release,
@@ -99,5 +159,9 @@ static const struct dpf_stage_info info = {
 
 int main(int argc, char **argv)
 {
-    return dpf_stage_main(&info, argc, argv);
+    struct dpf_text text = {0};
+    info.detail = dpf_randomize_describe(&text);
+    int status = dpf_stage_main(&info, argc, argv);
+    dpf_text_release(&text);
+    return status;
 }

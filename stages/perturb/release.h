@@ -1,0 +1,81 @@
+/* The releases of `perturb` behind one interface: each is a row in releases.c with its
+ * options and the functions that do its work. The stage takes the options, finds the
+ * field, and calls the row; formulas and proofs are in lib/privacy. */
+#ifndef DPF_PERTURB_RELEASE_H
+#define DPF_PERTURB_RELEASE_H
+
+#include "privacy/record_bounds.h"
+#include "random/secure.h"
+#include "stage/stage.h"
+
+struct dpf_release;
+
+struct dpf_perturb {
+    /* what the user asked for; NULL or 0: not given */
+    const char *release_word, *mechanism, *variant, *relation, *field, *target;
+    double epsilon, share, delta, clip_l1, clip_l2;
+    bool only, no_intercept, non_private;
+    int64_t seed; /* below 0: the operating system's randomness */
+    const char *relevance, *draw, *coefficients;
+    double label_epsilon, label_share, limit, neurons;
+    int64_t lot, hidden;
+    /* what it takes */
+    const struct dpf_release *release;
+    bool paper, plain, gaussian; /* of the variant; of variant or mechanism */
+    int x;                       /* the number of the field */
+    struct dpf_random random;
+    uint64_t records;
+    void *own; /* the release's, release->own_bytes zeros before it is opened */
+};
+
+struct dpf_release {
+    /* Options beyond those that all have, ended by NULL. */
+    const char *const *needs, *const *may;
+    const char *const *variants; /* those it has; NULL: it has a mechanism instead */
+    size_t own_bytes;
+    bool sums; /* all records come together in integers, which hold only so many */
+    /* What options cannot go together; or NULL. */
+    enum dpf_status (*check)(const struct dpf_perturb *p, const struct dpf_stage *s,
+                             struct dpf_error *e);
+    /* Work out sensitivity and noise from what the header declares; declare what leaves;
+     * write the events. */
+    enum dpf_status (*open)(struct dpf_perturb *p, struct dpf_stage *s,
+                            struct dpf_error *e);
+    enum dpf_status (*take)(struct dpf_perturb *p, struct dpf_batch *b,
+                            struct dpf_error *e);
+    /* Release what was gathered; or NULL. */
+    enum dpf_status (*finish)(struct dpf_perturb *p, struct dpf_stage *s,
+                              struct dpf_error *e);
+    uint64_t (*clipped)(const struct dpf_perturb *p); /* values or records, so far */
+    void (*release)(struct dpf_perturb *p);           /* what it holds */
+};
+/* The table. */
+struct dpf_release_row {
+    const char *name;
+    const struct dpf_release *is;
+};
+extern const struct dpf_release_row dpf_releases[];
+
+/* Words of options. */
+extern const char *const dpf_variant_words[], *const dpf_central_words[];
+extern const char *const dpf_draw_words[], *const dpf_coefficient_words[];
+
+/* Take the options for what they stand for; refuse what does not go together. */
+enum dpf_status dpf_perturb_check(struct dpf_stage *s, struct dpf_error *e);
+
+/* --------------------------------------------------------------- what several need */
+
+/* What bounds a record of the field: a norm that the user chose or that the header
+ * declares for Gaussian noise, else the declared bounds, a pair for each value. */
+enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf_field *f,
+                                   struct dpf_record_bounds *b, struct dpf_error *e);
+/* The number of the field with the target. */
+enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_header *h,
+                                   int *number, struct dpf_error *e);
+/* What one release of a whole data set spends: `parameter` is that of the kind. */
+struct dpf_spending dpf_perturb_spending(enum dpf_spending_kind kind, double parameter);
+/* The event of a release, with that of the seed if there is one. */
+void dpf_perturb_add_event(const struct dpf_perturb *p, struct dpf_stage *s,
+                           const struct dpf_mechanism_event *m);
+
+#endif

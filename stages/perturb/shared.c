@@ -1,0 +1,57 @@
+/* What several releases need: bounds, targets, events. */
+#include "release.h"
+
+#include "base/banned.h"
+
+enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf_field *f,
+                                   struct dpf_record_bounds *b, struct dpf_error *e)
+{
+    enum dpf_status status = dpf_record_bounds_init(b, dpf_shape_elements(&f->shape), e);
+    if (status != DPF_OK)
+        return status;
+    if (b->values == 0)
+        return dpf_fail(e, DPF_USAGE, "field '%s' holds no values", f->name);
+    b->norm = p->gaussian ? DPF_NORM_L2 : DPF_NORM_L1;
+    b->radius = p->clip_l1 > 0   ? p->clip_l1
+                : p->clip_l2 > 0 ? p->clip_l2
+                : p->gaussian    ? f->norm_l2
+                                 : 0;
+    if (b->radius > 0)
+        return DPF_OK;
+    if (f->bounds.count == 0)
+        return dpf_fail(
+            e, DPF_USAGE,
+            "field '%s' has no declared bounds: the sensitivity cannot be told "
+            "from the data; normalize declares them",
+            f->name);
+    for (size_t i = 0; i < b->values; i++) {
+        size_t at = f->bounds.count == 1 ? 0 : i;
+        b->lo[i] = f->bounds.lo[at];
+        b->hi[i] = f->bounds.hi[at];
+    }
+    return DPF_OK;
+}
+
+enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_header *h,
+                                   int *number, struct dpf_error *e)
+{
+    const struct dpf_field *f = dpf_header_field(h, p->target);
+    if (!f)
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", p->target);
+    *number = (int)(f - h->fields);
+    return DPF_OK;
+}
+
+struct dpf_spending dpf_perturb_spending(enum dpf_spending_kind kind, double parameter)
+{
+    return (struct dpf_spending){
+        .kind = kind, .parameter = parameter, .choices = 2, .rate = 1, .count = 1};
+}
+
+void dpf_perturb_add_event(const struct dpf_perturb *p, struct dpf_stage *s,
+                           const struct dpf_mechanism_event *m)
+{
+    if (p->seed >= 0)
+        dpf_ledger_add_seed(&s->out.events, s->info->name);
+    dpf_ledger_add_mechanism(&s->out.events, s->info->name, m);
+}

@@ -192,9 +192,10 @@ static enum dpf_status complete(struct dpf_collect_job *j, size_t number,
         if (status != DPF_OK)
             return status;
         if (strcmp(before, digest) != 0)
-            status = dpf_fail(&why, DPF_PRIVACY,
-                              "these are not the bits that came before: a record that is "
-                              "randomised anew is a second release");
+            status =
+                dpf_fail(&why, DPF_PRIVACY,
+                         "this stream differs from the one that this owner sent before: "
+                         "randomising a record again is a second release");
     }
     if (status != DPF_OK) {
         refuse(j, number, &why);
@@ -239,7 +240,7 @@ static enum dpf_status take_frame(struct dpf_collect_job *j,
     if (!dpf_write_all(o->fd, item->data, item->size)) {
         if (errno != ENOSPC && errno != EDQUOT)
             return dpf_fail_errno(e, "cannot write '%s'", o->part);
-        dpf_fail(&why, DPF_BAD_STREAM, "the curator has no room for it");
+        dpf_fail(&why, DPF_BAD_STREAM, "the curator's disk is full");
         refuse(j, item->owner, &why);
         return DPF_OK;
     }

@@ -17,11 +17,11 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING("field", &opt.field, "NAME", "the messages (x)"),
     DPF_OPT_STRING("target", &opt.label, "NAME", "their labels, or codes of labels (y)"),
     DPF_OPT_ENDPOINT("public", &opt.known, "STREAM",
-                     "public records with labels that count, too", 0),
+                     "public records with labels, added to the estimate", 0),
     DPF_OPT_REAL(
         "public-weight", &opt.known_weight, "W", 1e-6, 1e6,
-        "how much they count, in units of the messages' noise (about 0.2 is good "
-        "where they are much like the private ones)"),
+        "their weight, in units of the messages' noise (about 0.2 is good where they "
+        "resemble the private ones)"),
     DPF_OPT_END,
 };
 
@@ -74,7 +74,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
         dpf_notice("%llu records were no messages and were left out",
                    (unsigned long long)left_out);
     if (form.reports == 0)
-        return dpf_fail(e, DPF_BAD_STREAM, "no message came");
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no messages");
     enum dpf_status status = DPF_OK;
     if (known.count)
         status = dpf_report_form_add_known(&form, known.x, known.codes, known.count,
@@ -100,7 +100,7 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "aggregate",
-    .summary = "estimate from many owners' randomised messages what is true of all",
+    .summary = "estimate a quadratic form from many owners' randomised messages",
     .reads = "x: messages of 'randomize --method privunit', y: labels or their codes",
     .writes = "one record: gram, moment and their noise, for 'solve --what quadratic'",
     .privacy = "none spent: the messages were randomised by their owners",

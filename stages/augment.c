@@ -25,7 +25,7 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING("upscale", &opt.upscale, "HxW",
                    "change the size to H rows and W columns, of originals too"),
     DPF_OPT_STRING("also", &opt.also, "NAME",
-                   "the field with a mask that goes the same way, by nearest pixel"),
+                   "a field with a mask, transformed in the same way, by nearest pixel"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the pictures (x)"),
     DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, other copies (0)"),
     DPF_OPT_END,
@@ -126,8 +126,9 @@ static const struct dpf_stage_info info = {
     .summary = "shift, turn, mirror and enlarge pictures, in several copies",
     .reads = "x: f32 or u8 [n, [channels, [depth,]] height, width]",
     .writes = "the same fields; K times the records, one time more with --keep",
-    .privacy = "none spent; an event says how many records come from one, by which an "
-               "accountant has to multiply",
+    .privacy =
+        "none spent; an event says how many records come from one: they count as a "
+        "group",
     .example = "dpflow load digits:train | dpflow augment --shift 0.1 --rotate 10 "
                "--copies 2 --keep | dpflow inspect",
     .detail =

@@ -1,4 +1,4 @@
-/* encode-binary: numbers as packed strings of bits, and back. */
+/* encode-binary: encode numbers as packed bits, and decode them. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -136,7 +136,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 
 static const struct dpf_stage_info info = {
     .name = "encode-binary",
-    .summary = "numbers as packed strings of bits, and back",
+    .summary = "encode numbers as packed bits, and decode them",
     .reads = "x: numbers; with --decode, packed bits",
     .writes = "x: packed bits, (1 + whole + fraction) for each value; or f32",
     .privacy = "none spent",

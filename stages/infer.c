@@ -1,4 +1,4 @@
-/* infer: what any node of a model makes of records. */
+/* infer: compute a node of a model for each record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,20 +14,20 @@ static struct {
 } opt = {.init = "he-normal", .x = "x", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_ENDPOINT(
-        "model", &opt.model, "STREAM|NAME",
-        "the model, as train writes it; an architecture's name is as good as "
-        "--arch NAME",
-        0),
+    DPF_OPT_ENDPOINT("model", &opt.model, "STREAM|NAME",
+                     "the model, as train writes it; an architecture's name means "
+                     "--arch NAME",
+                     0),
     DPF_OPT_STRING("arch", &opt.arch, "NAME|FILE",
                    "or a network with --weights, or with public random ones"),
     DPF_OPT_FILE("weights", &opt.weights, "FILE", "the weights of --arch (safetensors)"),
     DPF_OPT_CHOICE("init", &opt.init, dpf_initialisers, "NAME",
                    "how random weights are drawn (he-normal)"),
     DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15,
-                "of random weights; everyone who knows it has the same (0)"),
-    DPF_OPT_STRING("node", &opt.node, "NAME", "whose values (the network's output)"),
-    DPF_OPT_STRING("field", &opt.x, "NAME", "what the network reads (x)"),
+                "of random weights; the same seed gives the same weights (0)"),
+    DPF_OPT_STRING("node", &opt.node, "NAME",
+                   "the node to compute (the network's output)"),
+    DPF_OPT_STRING("field", &opt.x, "NAME", "the field that the network reads (x)"),
     DPF_OPT_STRING("as", &opt.as, "NAME",
                    "the field that holds the values (the one that was read)"),
     DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
@@ -97,7 +97,7 @@ static enum dpf_status declare(struct dpf_stage *s, struct dpf_error *e)
     if (!f)
         f = dpf_header_add_field(&s->out, name, DPF_F32, &n->shape);
     if (!f)
-        return dpf_fail(e, DPF_USAGE, "there can be no field '%s'", name);
+        return dpf_fail(e, DPF_USAGE, "'%s' cannot be added as a field", name);
     dpf_field_redefine(f, DPF_F32, &n->shape);
     target = (int)(f - s->out.fields);
     return DPF_OK;
@@ -155,7 +155,7 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "infer",
-    .summary = "what any node of a model makes of records",
+    .summary = "compute a node of a model for each record",
     .reads = "x: numbers or packed bits",
     .writes = "the same fields, the node's values in x (or in --as)",
     .privacy = "none spent; what the model cost is added to the ledger",

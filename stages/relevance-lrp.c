@@ -1,4 +1,4 @@
-/* relevance-lrp: how much each feature has to do with a network's answer. */
+/* relevance-lrp: compute each feature's relevance for a network's output. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +43,15 @@ static const struct dpf_option options[] = {
     DPF_OPT_REAL("mu", &state.plan.mu, "M", 0, 1e30,
                  "epsilon: the stabiliser, added to each divisor's size (0.001)"),
     DPF_OPT_REAL("alpha", &state.plan.alpha, "A", 1, 1e6,
-                 "alpha-beta: the weight of what speaks for a neuron; beta is A - 1 (2)"),
+                 "alpha-beta: the weight of positive contributions; beta is A - 1 (2)"),
     DPF_OPT_CHOICE(
         "bias", &state.bias, biases, "HOW",
         "the share of biases: absorbed, as printed, or spread over the inputs: "
         "then sums stay the same from layer to layer"),
     DPF_OPT_CHOICE("from", &state.from, dpf_relevance_origins, "WHICH",
                    "the score to explain: that of the true class, the highest, or all"),
-    DPF_OPT_STRING("node", &state.node, "NAME", "whose relevance (the network's input)"),
+    DPF_OPT_STRING("node", &state.node, "NAME",
+                   "the node whose relevance is computed (the network's input)"),
     DPF_OPT_CHOICE("scale", &state.scale, scales, "HOW",
                    "unit: each record onto [0,1] by its own least and greatest relevance "
                    "(bounds that a mechanism can rely on); none: as they are"),
@@ -202,7 +203,7 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "relevance-lrp",
-    .summary = "how much each feature has to do with a network's answer",
+    .summary = "compute each feature's relevance for a network's output",
     .reads = "x: numbers or packed bits; y, the true class, with --from true",
     .writes = "the same fields, relevance in x's place; or one record, the mean",
     .privacy = "none spent, and none protected: relevance is as private as the records, "

@@ -33,7 +33,7 @@ static const struct dpf_option options[] = {
                    "keep the records with one of these labels"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the labels (y)"),
     DPF_OPT_CHOICE("by", &opt.by, rules, "RULE",
-                   "what decides where a record goes: its position, drawn (index) or in "
+                   "what assigns a record to a part: its position, drawn (index) or in "
                    "order, or its content"),
     DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, another split (0)"),
     DPF_OPT_END,
@@ -172,17 +172,18 @@ static const struct dpf_stage_info info = {
     .summary = "keep a part of the records: a share, one of K parts, some classes",
     .reads = "any fields",
     .writes = "the same fields, fewer records",
-    .privacy = "none spent; an event says in how many records neighbours differ "
-               "afterwards, and whether how many there are is private",
+    .privacy = "none spent; an event states in how many records neighbours differ "
+               "afterwards, and whether the number of records is private",
     .example =
         "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
     .detail =
         "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 --rest\n"
         "are each other's complement, and the K parts are disjoint and complete.\n"
-        "A record more or less moves all others --by index, two of each part --by "
-        "order,\n"
-        "none --by content; after a choice by content or label the number of records is "
-        "private.",
+        "When one record is added or removed, --by index moves all others, --by order "
+        "two\n"
+        "of each part, --by content none. After a choice by content or label the number "
+        "of\n"
+        "records is private.",
     .kind = DPF_FILTER,
     .is_exact = true,
     .options = options,

@@ -1,4 +1,4 @@
-/* submit: hand a randomised stream to a curator, who may be away. It is put aside whole,
+/* submit: send a randomised stream to a curator, who may be away. It is put aside whole,
  * checked against the owner's own rules, and sent until the curator has said that it is
  * safe there. */
 #include <math.h>
@@ -178,17 +178,18 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "submit",
-    .summary = "hand a randomised stream to a curator, until it is safe there",
+    .summary = "send a randomised stream to a curator and wait for its receipt",
     .reads = "records that are public or came out of mechanisms",
     .writes = "a receipt, as text",
     .privacy = "none spent: private records and what has no finite epsilon are refused",
     .example = "dpflow submit --help",
-    .detail =
-        "The stream is put aside whole and then sent; a curator ('dpflow collect') that "
-        "is\naway or dies on the way is tried again, with the same bytes. The same "
-        "stream "
-        "may be\nsubmitted twice: the curator keeps it once. Another stream of the same "
-        "owner is a\nsecond release and is refused.",
+    .detail = "The whole stream is stored first and then sent. If the curator ('dpflow "
+              "collect')\n"
+              "cannot be reached or fails, the same bytes are sent again. The same "
+              "stream may be\n"
+              "submitted twice: the curator keeps it once. Another stream of the same "
+              "owner is a\n"
+              "second release and is refused.",
     .arguments = "ENDPOINT",
     .min_arguments = 1,
     .max_arguments = 1,

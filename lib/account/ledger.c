@@ -34,8 +34,8 @@ static enum dpf_status common_relation(const struct dpf_reading *r,
     }
     if (request->convert && request->relation != *relation)
         return dpf_fail(e, DPF_PRIVACY,
-                        "a guarantee under %s says nothing about %s: only '--relation "
-                        "replace-one' can be converted to",
+                        "a guarantee under %s implies none under %s: the only conversion "
+                        "is to '--relation replace-one'",
                         dpf_relation_words[*relation],
                         dpf_relation_words[request->relation]);
     return mixed ? dpf_fail(e, DPF_PRIVACY,

@@ -1,8 +1,8 @@
-/* What all of a ledger comes to.
+/* The composed privacy cost of a ledger.
  *
  * Every mechanism leaves an event with its parameters and two statements, what its paper
  * claims and what is proven. The account is made from the parameters, not from the
- * statements: composing statements would be loose, and believing them would be unwise. */
+ * statements: composing statements would be loose, and a statement may be wrong. */
 #ifndef DPF_ACCOUNT_LEDGER_H
 #define DPF_ACCOUNT_LEDGER_H
 

@@ -67,7 +67,7 @@ void dpf_reading_add(struct dpf_reading *r, struct dpf_ledger_path *p,
         r->memory_failed = true;
 }
 
-/* A sentence, once, as it may be shown: it may be a stranger's. */
+/* Add a sentence once, escaped: it may come from another party. */
 static void tell(struct dpf_text *t, const char *between, const char *sentence,
                  size_t size)
 {

@@ -1,8 +1,9 @@
 /* A ledger as lists of what was spent. Inside lib/account.
  *
- * Claim. If the events of a ledger are true, whatever two neighbouring data sets are told
- * apart by is told apart by the mechanisms of one path, each with its entry's spending
- * for a group of entry.group records under the entry's relation, composed.
+ * Claim. If the events of a ledger are true, all that a stream reveals about which of two
+ * neighbouring data sets was used comes from the mechanisms of one path, each with its
+ * entry's spending for a group of entry.group records under the entry's relation,
+ * composed.
  *
  * Proof. Events are read in order, and a context is carried along: for neighbours at the
  * source by add-remove, and for those by replace-one, the number of steps of the same

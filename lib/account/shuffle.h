@@ -1,5 +1,5 @@
-/* What local privacy is worth to everyone but the owner when the messages of many are
- * shuffled before anyone sees them.
+/* Amplification by shuffling: the guarantee of local mechanisms when the messages of many
+ * people are shuffled before anyone sees them.
  *
  * Claim. If each of n records passes through the same e0-local randomiser, nothing
  * travels with a message that tells whose it is, and a trusted shuffler hides the order,

@@ -1,6 +1,6 @@
 /* Inverses of the accountants. A cheap guess (Chernoff's bound on the same losses) does
- * the searching; the method itself is asked a few times, and its word is final: what is
- * returned was checked against it. */
+ * the searching; the method itself is computed a few times, and what is returned was
+ * checked with it. */
 #include <math.h>
 
 #include "account/compose.h"

@@ -43,7 +43,7 @@ static enum dpf_status open_part(const char *part, int *fd, struct dpf_error *e)
             *fd = -1;
             return dpf_fail(e, DPF_SYSTEM, "another program is writing '%s'", part);
         }
-        /* Renamed or removed between open and lock: that one is somebody else's now. */
+        /* Renamed or removed between open and lock: another program has it now. */
         if (fstat(*fd, &mine) == 0 && stat(part, &there) == 0 &&
             mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
             break;
@@ -53,7 +53,7 @@ static enum dpf_status open_part(const char *part, int *fd, struct dpf_error *e)
         return DPF_OK;
     close(*fd);
     *fd = -1;
-    return dpf_fail(e, DPF_SYSTEM, "cannot write '%s': it is no plain file", part);
+    return dpf_fail(e, DPF_SYSTEM, "cannot write '%s': it is not a regular file", part);
 }
 
 /* /dev/stdout and its like name an open descriptor, whatever is behind it: -1 if not. */
@@ -131,7 +131,7 @@ enum dpf_status dpf_outfile_open(struct dpf_outfile *f, const char *path,
         dpf_outfile_abort(f);
         return status;
     }
-    if (exists) /* who could not read the old file cannot read the new one */
+    if (exists) /* the new file has the permissions of the old one */
         (void)!fchmod(f->fd, s.st_mode & 0777);
     f->part = part;
     dpf_cleanup_register(f->part);

@@ -15,7 +15,7 @@ int dpf_processors(void)
     return count < 1 ? 1 : count;
 }
 
-/* Number 0 is the caller's; a thread's is told by when it came. */
+/* Number 0 is the caller's; threads are numbered as they start. */
 static void *serve(void *argument)
 {
     struct dpf_crew *c = argument;

@@ -26,7 +26,7 @@ void dpf_progress_finish(struct dpf_progress **p, const struct dpf_counters *now
 
 /* The runner's side. False if nothing was written yet. */
 bool dpf_progress_read(const char *path, struct dpf_counters *now);
-/* The outcome that a stage left: false if it ended without a word. */
+/* The outcome that a stage left: false if it ended without one. */
 bool dpf_progress_outcome(const char *path, struct dpf_error *outcome);
 
 #endif

@@ -268,7 +268,7 @@ enum dpf_status dpf_bytes_expect_end(struct dpf_bytes *b, struct dpf_error *e)
     bool end;
     enum dpf_status status = dpf_bytes_at_end(b, &end, e);
     if (status == DPF_OK && !end)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' goes on after its data", b->name);
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' has bytes after its data", b->name);
     return status;
 }
 

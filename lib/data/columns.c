@@ -382,7 +382,7 @@ static enum dpf_status parse_shape(struct parser *p)
 {
     struct dpf_shape shape = {0};
     if (p->count < 2 || p->count > DPF_MAX_RANK)
-        return wrong(p, "1 to %d sizes are due after 'shape'", DPF_MAX_RANK - 1);
+        return wrong(p, "1 to %d sizes are expected after 'shape'", DPF_MAX_RANK - 1);
     for (size_t i = 1; i < p->count; i++) {
         uint64_t d;
         if (!dpf_parse_uint(p->words[i].text, &d) || d == 0 || d > MAX_FEATURES)

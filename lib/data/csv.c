@@ -212,7 +212,7 @@ static enum dpf_status check_width(struct csv *s, struct dpf_error *e)
     enum dpf_status status = s->places ? DPF_OK : place_by_position(s, e);
     if (status == DPF_OK && s->text.cell_count != s->field_count)
         return dpf_fail(e, DPF_BAD_STREAM,
-                        "'%s' line %lu has %zu fields where %zu are due",
+                        "'%s' line %lu has %zu fields, %zu are expected",
                         dpf_bytes_name(s->text.bytes), s->text.line, s->text.cell_count,
                         s->field_count);
     return status;
@@ -287,7 +287,7 @@ static enum dpf_status describe(struct csv *s, struct dpf_error *e)
         /* A table without a header line would lose its first record here. */
         if (dpf_parse_real_n(cell->text, cell->size, &number))
             return dpf_csv_text_fail(
-                &s->text, "numbers stand where the names of columns are due", e);
+                &s->text, "the first line has numbers, not names of columns", e);
         struct dpf_column *c = &s->own.columns[i];
         *c = (struct dpf_column){
             .kind = DPF_COLUMN_REAL, .lo = -(double)FLT_MAX, .hi = (double)FLT_MAX};

@@ -225,7 +225,7 @@ static enum dpf_status check_shape(const struct volume *v, const struct dpf_shap
         return DPF_OK;
     dpf_shape_format(&v->shape, have, sizeof have);
     dpf_shape_format(due, want, sizeof want);
-    return dpf_fail(e, DPF_BAD_STREAM, "'%s' has dimensions %s where %s are due",
+    return dpf_fail(e, DPF_BAD_STREAM, "'%s' has dimensions %s, %s are expected",
                     dpf_bytes_name(v->bytes), have, want);
 }
 

@@ -279,12 +279,13 @@ static enum dpf_status add_array(struct npy *s, struct dpf_bytes *take_bytes,
     if (status != DPF_OK)
         return status;
     if (h->field_count && head.shape.dim[0] != s->left)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' has %llu records where %llu are due",
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' has %llu records, %llu are expected",
                         dpf_bytes_name(a->bytes), (unsigned long long)head.shape.dim[0],
                         (unsigned long long)s->left);
     struct dpf_field *f = dpf_header_add_field(h, name, head.dtype, &record);
     if (!f)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' stands twice", dpf_bytes_name(a->bytes));
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is there twice",
+                        dpf_bytes_name(a->bytes));
     a->truth = head.truth;
     h->has_records = true;
     h->records = s->left = head.shape.dim[0];

@@ -40,7 +40,8 @@ enum dpf_status dpf_synth_new(uint64_t seed, uint64_t first, uint64_t count,
     static const struct dpf_source_ops ops = {.fill = synth_fill,
                                               .destroy = synth_destroy};
     if (count > UINT64_MAX - first)
-        return dpf_fail(e, DPF_USAGE, "records from %llu on: there are no '%llu' of them",
+        return dpf_fail(e, DPF_USAGE,
+                        "from record %llu on there are fewer than '%llu' records",
                         (unsigned long long)first, (unsigned long long)count);
     struct dpf_synth *s = dpf_calloc(1, sizeof *s);
     void *memory = scratch ? dpf_calloc(1, scratch) : NULL;

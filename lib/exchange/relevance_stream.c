@@ -30,7 +30,7 @@ static enum dpf_status begin_relevance(void *context, struct dpf_header *h,
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the relevance's stream has no field 'relevance' or 'x'");
     if (dpf_shape_elements(&f->shape) != r->values)
-        return dpf_fail(e, DPF_USAGE, "a relevance of %llu values for %zu features",
+        return dpf_fail(e, DPF_USAGE, "the relevance has %llu values for %zu features",
                         (unsigned long long)dpf_shape_elements(&f->shape), r->values);
     r->field = (int)(f - h->fields);
     dpf_stage_adopt_model(r->stage, h);

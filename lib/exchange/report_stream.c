@@ -18,9 +18,10 @@ static enum dpf_status find_moments(const struct dpf_values *events, double mome
     case DPF_FOUND:
         return DPF_OK;
     case DPF_NOT_FOUND:
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "the ledger names no messages: 'randomize --method privunit' "
-                        "makes them of private records");
+        return dpf_fail(
+            e, DPF_BAD_STREAM,
+            "the ledger has no event of 'randomize --method privunit' on private "
+            "records");
     default:
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the stream holds messages of different settings");

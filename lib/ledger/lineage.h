@@ -1,7 +1,7 @@
 /* What a score was measured on: which records, whether the model has seen them, and
  * whether they were randomised like those it was trained on. A score on records that were
- * trained on tells of memory, not of learning, and one on randomised records is another
- * figure than one on clean ones; so both are said beside it. All of it is read off the
+ * trained on does not measure generalisation, and one on randomised records is another
+ * figure than one on clean ones; so both are stated with it. All of it is read from the
  * events of the two streams; ledger/source.h says when records are the same. */
 #ifndef DPF_LEDGER_LINEAGE_H
 #define DPF_LEDGER_LINEAGE_H

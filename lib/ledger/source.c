@@ -50,12 +50,12 @@ static enum dpf_status read_key(const char *path, unsigned char *key, bool *ther
     else if (!S_ISREG(st.st_mode))
         status = dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' is not a file", path);
     else if (st.st_uid != geteuid())
-        status =
-            dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' is somebody else's", path);
+        status = dpf_fail(e, DPF_PRIVACY, "the owner's key '%s' belongs to another user",
+                          path);
     else if (st.st_mode & (S_IRWXG | S_IRWXO))
         status = dpf_fail(e, DPF_PRIVACY,
                           "others can read the owner's key '%s': run 'chmod 600' on it, "
-                          "or take it away to have a new one",
+                          "or remove it to make a new one",
                           path);
     else
         size = dpf_read_full(fd, text, sizeof text);

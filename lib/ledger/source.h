@@ -1,4 +1,4 @@
-/* Who has whose records: sources of data, told by their content.
+/* Sources of data, identified by their content.
  *
  * Claim. Two sources with the same digest hold the same records in the same order, unless
  * someone found a collision of BLAKE2b. The digest of a private source tells whoever does

@@ -16,7 +16,8 @@ enum dpf_status dpf_report_form_init(struct dpf_report_form *f, size_t values,
         .values = values, .outputs = outputs, .cosine = moments[0], .square = moments[1]};
     if (!(f->cosine > 0) || !(f->cosine <= 1) || !(f->square > 0) || !(f->square <= 1) ||
         values < 2 || outputs < 1)
-        return dpf_fail(e, DPF_BAD_STREAM, "the ledger's moments are of no messages");
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the ledger's moments cannot be those of messages");
     f->gram = dpf_calloc(values * values, sizeof *f->gram);
     f->moment = dpf_calloc(values * outputs, sizeof *f->moment);
     return f->gram && f->moment ? DPF_OK : dpf_fail_memory(e);

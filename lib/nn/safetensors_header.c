@@ -527,7 +527,7 @@ static enum dpf_status check_extents(struct header *h, uint64_t data_bytes)
     }
     if (at != data_bytes)
         return dpf_fail(h->e, DPF_BAD_STREAM,
-                        "'%s' goes on after its data: %llu bytes belong to no tensor",
+                        "'%s' has bytes after its data: %llu bytes belong to no tensor",
                         h->file, (ull)(data_bytes - at));
     return DPF_OK;
 }

@@ -70,12 +70,15 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
     t->population = plan->noise.population ? plan->noise.population : t->train_count;
     t->steps_per_epoch = (t->population + plan->lot - 1) / plan->lot;
     if (plan->sampling != DPF_SAMPLE_POISSON && t->population != t->train_count)
-        return dpf_fail(e, DPF_USAGE, "another population needs Poisson lots");
+        return dpf_fail(e, DPF_USAGE,
+                        "a public number of records in place of the true one needs "
+                        "'--sampling poisson'");
     if (plan->noise.multiplier > 0 &&
         (t->held_count || plan->patience || plan->rule == DPF_CLIP_NONE))
-        return dpf_fail(e, DPF_PRIVACY,
-                        "noise needs clipped gradients and no validation: what is held "
-                        "back would be used without a mechanism");
+        return dpf_fail(
+            e, DPF_PRIVACY,
+            "noise needs clipped gradients and no validation: records that are "
+            "held back would be used without noise");
     enum dpf_status status = dpf_random_init(&t->random, e);
     if (status != DPF_OK)
         return status;

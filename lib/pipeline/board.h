@@ -1,5 +1,5 @@
-/* What the user sees of a run: one live line a stage on a terminal, plain lines when a
- * stage ends elsewhere. */
+/* What the user sees of a run: one live line for each stage on a terminal, plain lines
+ * when a stage ends elsewhere. */
 #ifndef DPF_PIPELINE_BOARD_H
 #define DPF_PIPELINE_BOARD_H
 

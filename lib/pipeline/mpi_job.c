@@ -1,4 +1,4 @@
-/* A pipeline as one MPI job: an app file for mpirun with one program a stage. */
+/* A pipeline as one MPI job: an app file for mpirun with one program for each stage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -159,7 +159,7 @@ enum dpf_status dpf_mpi_job_run(struct dpf_plan *plan, const char *mpirun_args,
         status =
             dpf_fail(e, DPF_UNAVAILABLE, "cannot start 'mpirun': install openmpi-bin");
     else if (status == DPF_OK && wait_status != 0)
-        status = dpf_fail(e, DPF_SYSTEM, "mpirun failed (its words are in '%s')", log);
+        status = dpf_fail(e, DPF_SYSTEM, "mpirun failed (its output is in '%s')", log);
     free(app);
     free(log);
     free(extra);

@@ -30,7 +30,7 @@ static void outcome_of(const struct dpf_plan_process *p, const struct dpf_child 
     bool spoke = dpf_progress_outcome(p->status_path, out);
     if (!c) { /* under mpirun */
         if (!spoke)
-            dpf_fail(out, DPF_SYSTEM, "ended without a word: was it killed?");
+            dpf_fail(out, DPF_SYSTEM, "ended without an error message: was it killed?");
     } else if (WIFSIGNALED(c->wait_status) && !spoke) {
         out->consequence = c->told_to_stop;
         out->status = DPF_SYSTEM;
@@ -40,9 +40,9 @@ static void outcome_of(const struct dpf_plan_process *p, const struct dpf_child 
                !spoke) {
         dpf_fail(out, DPF_UNAVAILABLE, "could not be started");
     } else if (c->wait_status != 0 && !spoke) {
-        dpf_fail(out, DPF_SYSTEM, "ended without a word");
+        dpf_fail(out, DPF_SYSTEM, "ended without an error message");
     } else if (c->wait_status != 0 && out->status == DPF_OK) {
-        dpf_fail(out, DPF_SYSTEM, "said that all went well, but ended badly");
+        dpf_fail(out, DPF_SYSTEM, "reported success, but its process failed");
     }
 }
 
@@ -145,7 +145,7 @@ static enum dpf_status run_mpi(struct dpf_plan *plan, struct dpf_board *board,
     enum dpf_status status = dpf_mpi_job_run(plan, mpirun_args, board, e);
     if (status == DPF_OK || status == DPF_UNAVAILABLE || status == DPF_USAGE)
         return status;
-    /* If no stage has said a word, none was started: mpirun's own words count. */
+    /* If no stage left an outcome, none was started: mpirun's own message counts. */
     bool any = false;
     for (size_t i = 0; i < plan->process_count && !any; i++) {
         struct dpf_counters now;
@@ -157,7 +157,7 @@ static enum dpf_status run_mpi(struct dpf_plan *plan, struct dpf_board *board,
     return e->status;
 }
 
-/* The last lines of one log: long trainings tell a lot. */
+/* The last lines of one log: long trainings write many. */
 static void show_log(const char *label, const char *path)
 {
     enum { LIMIT = 1 << 20, SHOWN = 6 };

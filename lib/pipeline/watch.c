@@ -27,7 +27,7 @@ static void close_and_forget(int *fd)
 
 static void become(const struct dpf_plan_process *p, pid_t runner)
 {
-    /* If the runner is killed, nobody stays behind. */
+    /* If the runner is killed, its children end, too. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != runner)
         _exit(1);

@@ -9,7 +9,7 @@ enum dpf_status dpf_response_init(struct dpf_response *m, double epsilon,
 {
     if (!(epsilon >= 1e-9) || !(epsilon <= 36))
         return dpf_fail(e, DPF_USAGE,
-                        "randomised response has an epsilon from 1e-9 to 36, not '%g'",
+                        "the epsilon of randomised response is 1e-9 to 36, not '%g'",
                         epsilon);
     if (choices < 2)
         return dpf_fail(e, DPF_USAGE, "randomised response has at least 2 answers");

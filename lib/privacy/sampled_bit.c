@@ -7,7 +7,7 @@ enum dpf_status dpf_sampled_bit_init(struct dpf_sampled_bit *m, double epsilon,
 {
     m->bits = bits;
     if (bits < 1)
-        return dpf_fail(e, DPF_USAGE, "a string of bits has at least one");
+        return dpf_fail(e, DPF_USAGE, "a string of bits needs at least one bit");
     return dpf_response_init(&m->response, epsilon, 2, e);
 }
 

@@ -17,8 +17,8 @@ enum dpf_status dpf_selection_init(struct dpf_selection *s, double epsilon,
         return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
     double t = (monotone ? 1 : 2) * sensitivity / epsilon * (1 + 0x1p-50);
     if (t > ldexp(1, DPF_NOISE_MAX_LOG2) || t < 1e-6)
-        return dpf_fail(e, DPF_USAGE, "scores need another step: the noise would be %g",
-                        t);
+        return dpf_fail(e, DPF_USAGE,
+                        "the scores need another grid step: the noise would be %g", t);
     *s = (struct dpf_selection){epsilon, t};
     return DPF_OK;
 }

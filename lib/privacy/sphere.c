@@ -210,10 +210,10 @@ static void draw_codebook(struct dpf_sphere *m)
 static enum dpf_status check_plan(const struct dpf_sphere_plan *p, struct dpf_error *e)
 {
     if (!(p->epsilon >= 1e-6) || !(p->epsilon <= 30))
-        return dpf_fail(e, DPF_USAGE, "privunit has an epsilon from 1e-6 to 30, not '%g'",
+        return dpf_fail(e, DPF_USAGE, "the epsilon of privunit is 1e-6 to 30, not '%g'",
                         p->epsilon);
     if (p->values < 2 || p->values > DPF_SPHERE_MAX_VALUES)
-        return dpf_fail(e, DPF_USAGE, "privunit tells 2 to %d values, not %zu",
+        return dpf_fail(e, DPF_USAGE, "privunit takes vectors of 2 to %d values, not %zu",
                         DPF_SPHERE_MAX_VALUES, p->values);
     if (p->directions < 2 || p->directions > DPF_SPHERE_MAX_DIRECTIONS)
         return dpf_fail(e, DPF_USAGE, "a codebook has 2 to %d directions, not %zu",

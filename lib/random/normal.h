@@ -1,6 +1,6 @@
 /* Many standard normals quickly, from a seeded ChaCha20 stream: for first weights, tests
  * and benchmarks. Never for privacy: they are floats, with the gaps and patterns that
- * attacks on noise live from (Mironov 2012). */
+ * attacks on noise exploit (Mironov 2012). */
 #ifndef DPF_RANDOM_NORMAL_H
 #define DPF_RANDOM_NORMAL_H
 

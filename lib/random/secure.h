@@ -1,4 +1,4 @@
-/* Randomness that protects people: a ChaCha20 stream keyed by the operating system.
+/* Randomness for mechanisms: a ChaCha20 stream keyed by the operating system.
  *
  * One struct a thread. Each refill takes its first 32 bytes as the key of the next one
  * and forgets the old key, so whoever reads the memory later cannot compute what was

@@ -1,6 +1,6 @@
 /* Reproducible pseudo-random streams for generators and splits.
  *
- * Never for privacy: noise that protects people comes from the operating system. Here a
+ * Never for privacy: the noise of mechanisms comes from the operating system. Here a
  * 64-bit seed and a 64-bit index name a ChaCha20 stream, so record i of a generated data
  * set is the same however many records are made, in whatever order or batch. */
 #ifndef DPF_RANDOM_SEEDED_H

@@ -37,7 +37,8 @@ static const struct dpf_option common_options[] = {
      .kind = DPF_KIND_LIST,
      .target = &common.outputs,
      .arg = "ENDPOINT",
-     .help = "write to ENDPOINT instead of standard output; several get the same",
+     .help = "write to ENDPOINT instead of standard output; all of several get "
+             "the same stream",
      .flags = DPF_OPTION_IMMATERIAL},
     {.name = "key",
      .kind = DPF_KIND_STRING,
@@ -101,8 +102,8 @@ static const struct dpf_option common_options[] = {
 
 static const struct dpf_option no_options[] = {DPF_OPT_END};
 
-/* The common options that mean something to a kind of stage: who reads no stream has no
- * --input, who neither reads nor writes one has nothing of the network either. */
+/* The common options that apply to a kind of stage: one that reads no stream has no
+ * --input, and one that neither reads nor writes a stream has no network options. */
 static const struct dpf_option *options_for(enum dpf_stage_kind kind)
 {
     static const char *const streams[] = {"input",    "output",    "key",
@@ -375,9 +376,9 @@ static enum dpf_status run_sink(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = DPF_OK;
     bool to_file = common.outputs.count == 1 && strcmp(common.outputs.items[0], "-") != 0;
     if (common.outputs.count > 1)
-        status = dpf_fail(e, DPF_USAGE, "text goes to one --output");
+        status = dpf_fail(e, DPF_USAGE, "text is written to one --output only");
     if (status == DPF_OK && to_file && dpf_endpoint_has_scheme(common.outputs.items[0]))
-        status = dpf_fail(e, DPF_USAGE, "text goes to a file, not to '%s'",
+        status = dpf_fail(e, DPF_USAGE, "text is written to a file, not to '%s'",
                           common.outputs.items[0]);
     if (!to_file)
         s->text = stdout;
@@ -560,8 +561,9 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
         e.status = check_arguments(&s, &e);
         if (e.status == DPF_OK && common.fingerprint &&
             (common.inputs.count || common.outputs.count))
-            e.status = dpf_fail(&e, DPF_USAGE,
-                                "--input and --output are the pipeline's to choose");
+            e.status =
+                dpf_fail(&e, DPF_USAGE,
+                         "in a pipeline, --input and --output are set by the runner");
         else if (e.status == DPF_OK && common.fingerprint)
             e.status = dpf_stage_print_fingerprint(&s, &e);
         else if (e.status == DPF_OK)

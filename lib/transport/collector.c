@@ -47,7 +47,7 @@ static enum dpf_status read_keys(struct dpf_collector *c,
             snprintf(c->owners[i].name + 2 * k, 3, "%02x", raw[k]);
         for (size_t k = 0; k < i; k++)
             if (strcmp(c->owners[k].name, c->owners[i].name) == 0)
-                return dpf_fail(e, DPF_USAGE, "'%s' is the key of another owner, too",
+                return dpf_fail(e, DPF_USAGE, "'%s' is the key of two owners",
                                 options->peer_keys[i]);
         c->count++;
     }
@@ -61,8 +61,8 @@ enum dpf_status dpf_collector_open(const char *endpoint,
     struct dpf_channel *channel = NULL;
     if (!options->key_file || options->peer_key_count == 0)
         return dpf_fail(e, DPF_USAGE,
-                        "owners are known by their keys: give our own with --key and "
-                        "theirs");
+                        "owners are identified by their keys: give --key and the owners' "
+                        "public keys");
     struct dpf_collector *c = dpf_calloc(1, sizeof *c);
     if (!c)
         return dpf_fail_memory(e);
@@ -71,7 +71,9 @@ enum dpf_status dpf_collector_open(const char *endpoint,
         status = dpf_zmq_open(endpoint, DPF_READ, options, &channel, e);
     c->channel = (struct dpf_zmq_channel *)channel;
     if (status == DPF_OK && !c->channel->binds)
-        status = dpf_fail(e, DPF_USAGE, "endpoint '%s' has to be listened on", endpoint);
+        status =
+            dpf_fail(e, DPF_USAGE, "a curator listens: endpoint '%s' cannot be 'connect'",
+                     endpoint);
     *take = c;
     if (status != DPF_OK)
         dpf_collector_destroy(take);

@@ -1,4 +1,5 @@
-/* Streams from many owners who come late, die and return: the curator's side.
+/* Streams from many owners who may connect late, fail and connect again: the curator's
+ * side.
  *
  * A reading channel (transport.h) wants all its writers at once and fails if one dies.
  * Here each owner is known by its CURVE key, sends its stream when it can, and starts

@@ -208,7 +208,7 @@ static enum dpf_status wait_event(struct dpf_zmq_channel *c, bool *readable,
     *readable = n > 0 && (items[0].revents & ZMQ_POLLIN);
     if (n > 0 && (items[1].revents & ZMQ_POLLIN)) {
         dpf_zmq_read_monitor(c);
-        /* A last word may have come together with the news of the disconnection. */
+        /* A last frame may have come together with the notice of disconnection. */
         *readable = *readable || zmq_poll(items, 1, 0) > 0;
     }
     if (c->deadline > 0 && c->peer_count < c->peer_limit &&
@@ -272,7 +272,7 @@ static enum dpf_status pump(struct dpf_zmq_channel *c, struct dpf_zmq_peer **dat
         *data_from = from;
         return DPF_OK;
     }
-    return dpf_fail(e, DPF_BAD_STREAM, "the other side breaks the protocol");
+    return dpf_fail(e, DPF_BAD_STREAM, "the other side violates the protocol");
 }
 
 static enum dpf_status zmq_send_frame(struct dpf_channel *base, struct iovec *parts,

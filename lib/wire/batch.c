@@ -95,7 +95,7 @@ enum dpf_status dpf_batch_encode(struct dpf_encoder *enc, const struct dpf_heade
     return DPF_OK;
 }
 
-/* Which record has the bad label is nobody's business: only that there is one. */
+/* The message does not say which record has the bad label: that is private. */
 static enum dpf_status check_labels(const struct dpf_field *f, const struct dpf_tensor *t,
                                     struct dpf_error *e)
 {
@@ -155,7 +155,7 @@ enum dpf_status dpf_batch_decode(const msgpack_object *root, const struct dpf_he
         fields->type != MSGPACK_OBJECT_MAP)
         return dpf_fail(e, DPF_BAD_STREAM, "a batch lacks its sequence number or fields");
     if (sequence != expected_sequence)
-        return dpf_fail(e, DPF_BAD_STREAM, "batch %llu came where %llu was due",
+        return dpf_fail(e, DPF_BAD_STREAM, "batch %llu came, %llu was expected",
                         (unsigned long long)sequence,
                         (unsigned long long)expected_sequence);
     if (fields->via.map.size != (uint32_t)h->field_count)

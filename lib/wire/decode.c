@@ -213,7 +213,8 @@ enum dpf_status dpf_object_shape(const msgpack_object *o, struct dpf_shape *shap
     shape->rank = (int)o->via.array.size;
     for (int i = 0; i < shape->rank; i++)
         if (!dpf_object_uint(&o->via.array.ptr[i], &shape->dim[i]))
-            return dpf_fail(e, DPF_BAD_STREAM, "a shape holds something but numbers");
+            return dpf_fail(e, DPF_BAD_STREAM,
+                            "a shape holds something that is no number");
     return DPF_OK;
 }
 

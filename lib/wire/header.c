@@ -370,8 +370,8 @@ static enum dpf_status decode_field(const msgpack_object *o, struct dpf_header *
                         "field '%s' has records larger than 2^32-1 bytes", name);
     struct dpf_field *f = dpf_header_add_field(h, name, dtype, &shape);
     if (!f)
-        return dpf_fail(e, DPF_BAD_STREAM, "field '%s' stands twice, or is one too many",
-                        name);
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "field '%s' is there twice, or there are too many", name);
     const msgpack_object *classes = dpf_object_get(o, "classes");
     const msgpack_object *norm = dpf_object_get(o, "norm_l2");
     const msgpack_object *bounds = dpf_object_get(o, "bounds");

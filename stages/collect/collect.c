@@ -19,13 +19,13 @@ static const struct dpf_option options[] = {
      .help = "the owners' public keys: every .pub file there, besides each --peer-key",
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_INT("enough", &curator.enough, "N", 1, 4096,
-                "go on when so many owners have sent theirs (all)"),
+                "go on when N owners have sent their streams (all)"),
     DPF_OPT_REAL("until", &curator.until, "SECONDS", 0.1, 1e9,
                  "wait no longer than this for further owners"),
     {.name = "hear-all",
      .kind = DPF_KIND_FLAG,
      .target = &curator.hear_all,
-     .help = "wait for every owner to speak, also if its stream is kept from before",
+     .help = "wait for every owner to connect, even if its stream is in --store",
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_INT("owner-bytes", &curator.owner_bytes, "N", 1, 9e15,
                 "the most that one owner may send (16 GiB)"),
@@ -34,21 +34,21 @@ static const struct dpf_option options[] = {
 
 static const struct dpf_stage_info info = {
     .name = "collect",
-    .summary = "take in the randomised streams of many owners, as a curator",
+    .summary = "receive the randomised streams of many owners, as a curator",
     .reads = "what owners send with 'dpflow submit'",
     .writes = "all their records, in the order of the owners' keys",
     .privacy =
         "none spent: private records are refused; owners count as different people",
     .example = "dpflow collect --help",
     .detail =
-        "Owners are known by their CURVE keys, connect when they like, die and return. "
-        "Each\nowner's stream counts whole or not at all, and once: the same bits again "
-        "are "
-        "as good as\nnone, other bits are a second release and are refused. The ledger "
-        "of "
-        "the whole has a\nbranch for each owner; a person's cost is that of the dearest, "
-        "as "
-        "long as nobody's\nrecord is held by two owners.",
+        "Owners are identified by their CURVE keys. They may connect at any time, fail "
+        "and\n"
+        "connect again. Each owner's stream counts whole and once. The same stream "
+        "again\n"
+        "changes nothing; a different one is a second release and is refused. The "
+        "ledger\n"
+        "of the result has a branch for each owner. A person's cost is that of the most\n"
+        "expensive branch, if nobody's records are held by two owners.",
     .arguments = "ENDPOINT",
     .min_arguments = 1,
     .max_arguments = 1,

@@ -191,9 +191,10 @@ static enum dpf_status complete(struct dpf_curator *c, size_t number, struct dpf
         if (status != DPF_OK)
             return status;
         if (strcmp(before, digest) != 0)
-            status = dpf_fail(&why, DPF_PRIVACY,
-                              "these are not the bits that came before: a record that is "
-                              "randomised anew is a second release");
+            status =
+                dpf_fail(&why, DPF_PRIVACY,
+                         "this stream differs from the one that this owner sent before: "
+                         "randomising a record again is a second release");
     }
     if (status != DPF_OK) {
         refuse(c, number, &why);
@@ -238,7 +239,7 @@ static enum dpf_status receive_frame(struct dpf_curator *c,
     if (!dpf_write_all(o->fd, item->data, item->size)) {
         if (errno != ENOSPC && errno != EDQUOT)
             return dpf_fail_errno(e, "cannot write '%s'", o->part);
-        dpf_fail(&why, DPF_BAD_STREAM, "the curator has no room for it");
+        dpf_fail(&why, DPF_BAD_STREAM, "the curator's disk is full");
         refuse(c, item->owner, &why);
         return DPF_OK;
     }

@@ -365,7 +365,7 @@ static void test_idx_refused(void)
         {4, 255, 0, "bad' ends early"},
         {8, 255, 0, "bad' has records larger"},
         {11, 0, 0, "records of size 0"},
-        {16, 1, 1, "bad' goes on after its data"},
+        {16, 1, 1, "bad' has bytes after its data"},
         {16, 1, -1, "bad' ends early"},
         {16, 1, -9, "bad' ends early, in its header"},
         {0, 0, 0, NULL},
@@ -373,7 +373,7 @@ static void test_idx_refused(void)
     static const struct spoiled labels[] = {
         {8, 10, 0, "bad' has a label outside its 10 classes"},
         {2, 0x0c, 12, "one u8 label a record"},
-        {8, 1, 1, "goes on after its data"},
+        {8, 1, 1, "has bytes after its data"},
         {0, 0, 0, NULL},
     };
     folder_begin();
@@ -705,7 +705,7 @@ static void test_csv_refused(void)
     static const struct {
         const char *table, *message;
     } cases[] = {
-        {"age,sex,y\n1,F,p\n2,F\n", "t.csv' line 3 has 2 fields where 3 are due"},
+        {"age,sex,y\n1,F,p\n2,F\n", "t.csv' line 3 has 2 fields, 3 are expected"},
         {"age,sex,y\n1,F,p,\n", "line 2 has 4 fields"},
         {"age,sex,y\nsecret,F,p\n", "t.csv' line 2: column 'age' is not a number"},
         {"age,sex,y\n\"x\n\n\",F,p\n", "line 2: column 'age' is not a number"},
@@ -857,7 +857,8 @@ static void test_npy_dictionaries(void)
         {"{\"shape\":(2,),\"descr\":\"|u1\",\"fortran_order\":False}", NULL},
         {"{'descr':'|b1','fortran_order':False,'shape':(2,1,1)}   ", NULL},
         {"{'descr':'|u1','fortran_order':False,'shape':(3,)}", "t.npy' ends early"},
-        {"{'descr':'|u1','fortran_order':False,'shape':(1,)}", "goes on after its data"},
+        {"{'descr':'|u1','fortran_order':False,'shape':(1,)}",
+         "has bytes after its data"},
         {"{'descr':'|u1','fortran_order':True,'shape':(2,)}", "Fortran order"},
         {"{'descr':'>f4','fortran_order':False,'shape':(2,)}", "big-endian"},
         {"{'descr':'|O','fortran_order':False,'shape':(2,)}", "Python objects"},
@@ -1049,11 +1050,11 @@ static void test_npz_refused(void)
     zip_release(&z);
     path = npz_make(&z, "{'descr':'<i4','fortran_order':False,'shape':(1,3)}", "y.npy");
     CU_ASSERT(refused(read_npz(path, 0, &e), DPF_BAD_STREAM, &e,
-                      "t.npz:y' has 1 records where 3 are due"));
+                      "t.npz:y' has 1 records, 3 are expected"));
     zip_release(&z);
     path = npz_make(&z, npz_y, "x.npy");
     CU_ASSERT(
-        refused(read_npz(path, 0, &e), DPF_BAD_STREAM, &e, "t.npz:x' stands twice"));
+        refused(read_npz(path, 0, &e), DPF_BAD_STREAM, &e, "t.npz:x' is there twice"));
     zip_release(&z);
     path = npz_make(&z, npz_y, "y.txt");
     CU_ASSERT(refused(read_npz(path, 0, &e), DPF_BAD_STREAM, &e, "not NAME.npy"));
@@ -1227,7 +1228,7 @@ static void test_nifti_headers(void)
     check_bad_nifti(&h, "ends early");
     h = good;
     h.dim[2] = 2;
-    check_bad_nifti(&h, "goes on after its data");
+    check_bad_nifti(&h, "has bytes after its data");
     folder_end();
 }
 
@@ -1256,7 +1257,7 @@ static void test_nifti_refused(void)
     images[1] = put_nifti("two.nii", &f, fraction, sizeof fraction, true);
     CU_ASSERT_FATAL(dpf_nifti_open(images, 2, NULL, 0, &s, &e) == DPF_OK);
     CU_ASSERT(refused(drain(s, &records, &e), DPF_BAD_STREAM, &e,
-                      "two.nii' has dimensions 1x1x2x3 where 1x1x3x2 are due"));
+                      "two.nii' has dimensions 1x1x2x3, 1x1x3x2 are expected"));
     CU_ASSERT(dpf_nifti_open(images, 0, NULL, 0, &s, &e) == DPF_USAGE);
     CU_ASSERT(dpf_nifti_open(images, 1, &mask, 257, &s, &e) == DPF_USAGE);
     folder_end();

@@ -575,8 +575,8 @@ static void test_extents_refused(void)
                       "'f' has a hole before tensor 'b': no tensor has bytes 4..8"));
     CU_ASSERT(refuses("{" F32("a", "1", "4", "8") "}", 8, "hole before tensor 'a'"));
     CU_ASSERT(refuses("{" F32("a", "1", "0", "4") "}", 7,
-                      "goes on after its data: 3 bytes belong to no tensor"));
-    CU_ASSERT(refuses("{}", 1, "goes on after its data: 1 bytes"));
+                      "has bytes after its data: 3 bytes belong to no tensor"));
+    CU_ASSERT(refuses("{}", 1, "has bytes after its data: 1 bytes"));
     CU_ASSERT(refuses("{" F32("a", "1", "8", "4") "}", 8,
                       "'a' of 'f' begins at byte 8, after its end at 4"));
     CU_ASSERT(refuses("{" F32("a", "2,3", "0", "20") "}", 20,

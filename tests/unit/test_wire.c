@@ -410,11 +410,11 @@ static void test_order(void)
     maker_header(&m, &h);
     maker_batch(&m, &h, &b, 0);
     maker_batch(&m, &h, &b, 2);
-    check_made(&m, "batch 2 came where 1 was due");
+    check_made(&m, "batch 2 came, 1 was expected");
     maker_header(&m, &h);
     maker_batch(&m, &h, &b, 0);
     maker_batch(&m, &h, &b, 0);
-    check_made(&m, "batch 0 came where 1 was due");
+    check_made(&m, "batch 0 came, 1 was expected");
     maker_header(&m, &h);
     maker_header(&m, &h);
     check_made(&m, "a second header");

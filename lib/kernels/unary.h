@@ -8,10 +8,10 @@
 #define DPF_KERNELS_UNARY_H
 
 #define DPF_UNARY_LIST(ROW)                                                              \
-    ROW(RELU, x<0 ? 0 : x, y> 0 ? 1 : 0)                                                 \
+    ROW(RELU, (x < 0) ? 0 : x, (y > 0) ? 1 : 0)                                          \
     ROW(SIGMOID, 1 / (1 + exp(-x)), y * (1 - y))                                         \
     ROW(TANH, tanh(x), 1 - y * y)                                                        \
-    ROW(CAP, x<0 ? 0 : x> 1 ? 1 : x, y > 0 && y < 1 ? 1 : 0) /* cut to [0,1] */
+    ROW(CAP, (x < 0) ? 0 : (x > 1) ? 1 : x, (y > 0 && y < 1) ? 1 : 0) /* cut to [0,1] */
 
 #define DPF_UNARY_NAME(name, value, slope) DPF_##name,
 enum dpf_unary { DPF_UNARY_LIST(DPF_UNARY_NAME) };

@@ -163,6 +163,10 @@ $(BUILD)/obj/lib/kernels/cpu/layers_avx2.o: ALL_CFLAGS += $(AVX2_FLAGS)
 # Sums in the order in which they are written: a row's result is one fixed expression.
 $(BUILD)/obj/lib/kernels/cpu/rows.o: ALL_CFLAGS += -ffp-contract=off -fno-associative-math
 
+# No value of an enum is passed over where rows are told apart.
+$(foreach room,nn kernels ledger account privacy exchange,$(BUILD)/obj/lib/$(room)/%.o) \
+    $(BUILD)/obj/stages/%.o: ALL_CFLAGS += -Wswitch-enum
+
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC    $<")

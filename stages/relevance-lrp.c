@@ -12,11 +12,10 @@ static const char *const biases[] = {"absorb", "spread", NULL};
 static const char *const scales[] = {"unit", "none", NULL};
 
 static struct relevance {
-    /* what the user asked for */
+    /* what the user asked for, then what it takes */
     const char *model, *x, *y, *node, *rule, *from, *bias, *scale, *backend;
     int64_t threads;
     bool average;
-    /* what it takes */
     const struct dpf_kernels *kernels;
     struct dpf_model_reader reader;
     struct dpf_engine_relevance relevance;

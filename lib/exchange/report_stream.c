@@ -22,10 +22,10 @@ static enum dpf_status find_moments(const struct dpf_values *events, double mome
             e, DPF_BAD_STREAM,
             "the ledger has no event of 'randomize --method privunit' on private "
             "records");
-    default:
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "the stream holds messages of different settings");
+    case DPF_FOUND_DIFFERENT:
+        break;
     }
+    return dpf_fail(e, DPF_BAD_STREAM, "the stream holds messages of different settings");
 }
 
 /* Where messages and labels stand in a header, and what they look like. */

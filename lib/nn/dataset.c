@@ -168,9 +168,15 @@ static int64_t whole_number(const struct dpf_tensor *t, uint64_t i)
         return ((const uint8_t *)t->data)[i];
     case DPF_I32:
         return ((const int32_t *)t->data)[i];
-    default:
+    case DPF_I64:
         return ((const int64_t *)t->data)[i];
+    case DPF_F32:
+    case DPF_F64:
+    case DPF_BITS:
+    case DPF_DTYPE_COUNT:
+        break; /* no labels: check_y() has refused them */
     }
+    return -1;
 }
 
 /* Where value i of the batch's targets goes. */
@@ -264,8 +270,12 @@ static void to_floats(enum dpf_dtype dtype, uint64_t count, const unsigned char 
         for (uint64_t i = 0; i < count; i++)
             to[i] = (float)((const double *)data)[i];
         break;
-    default:
+    case DPF_F32:
         memcpy(to, from, count * sizeof *to);
+        break;
+    case DPF_BITS: /* stay packed */
+    case DPF_DTYPE_COUNT:
+        break;
     }
 }
 

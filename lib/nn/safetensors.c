@@ -91,7 +91,7 @@ static bool convert(enum dpf_element element, const uint8_t *from, float *to,
             to[i] = element == DPF_FILE_F16 ? float_of_half(half)
                                             : float_of_bits((uint32_t)half << 16);
             break;
-        default:
+        case DPF_FILE_F32:
             memcpy(&word, from + 4 * i, 4);
             to[i] = float_of_bits(le32toh(word));
         }

@@ -1,11 +1,9 @@
 /* The table, a context's memory, and what could not be done. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/host.h"
 
 #include "base/banned.h"
 
@@ -49,26 +47,6 @@ static void cpu_close(struct dpf_context *context)
     free(context);
 }
 
-static void *cpu_alloc(CONTEXT, size_t bytes)
-{
-    return dpf_alloc_aligned(bytes);
-}
-
-static void cpu_release(CONTEXT, void *memory)
-{
-    free(memory);
-}
-
-static void cpu_put(CONTEXT, void *to, const void *host, size_t bytes)
-{
-    memcpy(to, host, bytes);
-}
-
-static void cpu_get(CONTEXT, void *host, const void *from, size_t bytes)
-{
-    memcpy(host, from, bytes);
-}
-
 static enum dpf_status cpu_finish(struct dpf_context *context, struct dpf_error *e)
 {
     const char *failed = CPU->failed;
@@ -76,21 +54,16 @@ static enum dpf_status cpu_finish(struct dpf_context *context, struct dpf_error 
     return failed ? dpf_fail(e, DPF_SYSTEM, "backend 'cpu': %s", failed) : DPF_OK;
 }
 
-static struct dpf_kernels table = {
-    .name = "cpu",
-    .host_memory = true,
-    .open = cpu_open,
-    .close = cpu_close,
-    .alloc = cpu_alloc,
-    .release = cpu_release,
-    .put = cpu_put,
-    .get = cpu_get,
-    .finish = cpu_finish,
-    DPF_HOST_STEPS,
-};
+static struct dpf_kernels table;
 
+/* The reference's, for what there is nothing faster; then all that is. */
 static void fill_table(void)
 {
+    table = dpf_kernels_ref;
+    table.name = "cpu";
+    table.open = cpu_open;
+    table.close = cpu_close;
+    table.finish = cpu_finish;
     dpf_cpu_add_products(&table);
     dpf_cpu_add_convolutions(&table);
     dpf_cpu_add_rows(&table);

@@ -792,8 +792,8 @@ static void test_csv_without_columns(void)
     dpf_batch_release(&b);
     dpf_source_destroy(&s);
     path = put_text("t", "1,2\n3,4\n");
-    CU_ASSERT(
-        refused(read_csv(path, NULL, NULL, &e), DPF_BAD_STREAM, &e, "has numbers, not names"));
+    CU_ASSERT(refused(read_csv(path, NULL, NULL, &e), DPF_BAD_STREAM, &e,
+                      "has numbers, not names"));
     path = put_text("t", "a,b\n3,1e39\n");
     CU_ASSERT(refused(read_csv(path, NULL, NULL, &e), DPF_BAD_STREAM, &e, "too large"));
     folder_end();

@@ -50,23 +50,19 @@ static void gradients(const struct dpf_node_run *r)
 static struct dpf_example_room room(const struct dpf_node_run *r)
 {
     struct dpf_conv p = dpf_conv_transpose_of(r->node, r->from);
-    return (struct dpf_example_room){r->k->conv_kept(r->c, &p, r->n),
-                                     r->n * dpf_run_channels(r)};
+    return dpf_conv_room(r, &p);
 }
 
 static void example_norms(const struct dpf_node_run *r)
 {
     struct dpf_conv p = dpf_conv_transpose_of(r->node, r->from);
-    r->k->conv_example_norms(r->c, &p, r->n, r->dy, r->x, r->own->kept, r->net->squares);
-    dpf_conv_bias_norms(r);
+    dpf_conv_example_norms(r, &p, r->dy, r->x);
 }
 
 static void add_clipped(const struct dpf_node_run *r)
 {
     struct dpf_conv p = dpf_conv_transpose_of(r->node, r->from);
-    r->k->conv_add_clipped(r->c, &p, r->n, r->net->factors, r->dy, r->x, r->own->kept,
-                           dpf_run_gradient(r, 0));
-    dpf_conv_bias_clipped(r);
+    dpf_conv_add_clipped(r, &p, r->dy, r->x);
 }
 
 static void fans(const struct dpf_node *n, double *in, double *out)

@@ -100,9 +100,18 @@ void dpf_conv_parameters(struct dpf_node *n, uint64_t a, uint64_t b)
     n->parameter_count = n->bias ? 2 : 1;
 }
 
-void dpf_conv_bias_norms(const struct dpf_node_run *r)
+struct dpf_example_room dpf_conv_room(const struct dpf_node_run *r,
+                                      const struct dpf_conv *p)
+{
+    return (struct dpf_example_room){r->k->conv_kept(r->c, p, r->n),
+                                     r->n * dpf_run_channels(r)};
+}
+
+void dpf_conv_example_norms(const struct dpf_node_run *r, const struct dpf_conv *p,
+                            const float *x, const float *dy)
 {
     int64_t channels = dpf_run_channels(r);
+    r->k->conv_example_norms(r->c, p, r->n, x, dy, r->own->kept, r->net->squares);
     if (!r->node->bias)
         return;
     r->k->bias_example_sums(r->c, r->n, dpf_nn_positions(&r->node->shape), channels,
@@ -110,8 +119,11 @@ void dpf_conv_bias_norms(const struct dpf_node_run *r)
     r->k->row_norms(r->c, r->n, channels, r->own->sums, r->net->squares);
 }
 
-void dpf_conv_bias_clipped(const struct dpf_node_run *r)
+void dpf_conv_add_clipped(const struct dpf_node_run *r, const struct dpf_conv *p,
+                          const float *x, const float *dy)
 {
+    r->k->conv_add_clipped(r->c, p, r->n, r->net->factors, x, dy, r->own->kept,
+                           dpf_run_gradient(r, 0));
     if (r->node->bias)
         r->k->add_scaled_rows(r->c, r->n, dpf_run_channels(r), r->net->factors,
                               r->own->sums, dpf_run_gradient(r, 1));

@@ -21,9 +21,15 @@ struct dpf_pool dpf_pool_of(const struct dpf_node *n, const struct dpf_node *fro
 /* Both kinds of convolutions have the same parameters: weights [a, b, kernel], a bias for
  * each output channel. */
 void dpf_conv_parameters(struct dpf_node *n, uint64_t a, uint64_t b);
-/* Examples' gradients of the bias, written down; their norms, and their clipped sum. */
-void dpf_conv_bias_norms(const struct dpf_node_run *r);
-void dpf_conv_bias_clipped(const struct dpf_node_run *r);
+/* Clipping of both kinds. `x` and `dy` are the two sides whose products are the gradients
+ * of the weights: a transposed one has them exchanged. Gradients of the bias are written
+ * down for each example. */
+struct dpf_example_room dpf_conv_room(const struct dpf_node_run *r,
+                                      const struct dpf_conv *p);
+void dpf_conv_example_norms(const struct dpf_node_run *r, const struct dpf_conv *p,
+                            const float *x, const float *dy);
+void dpf_conv_add_clipped(const struct dpf_node_run *r, const struct dpf_conv *p,
+                          const float *x, const float *dy);
 /* The window of the weights, a number of inputs for each of their channels. */
 double dpf_conv_window(const struct dpf_node *n);
 

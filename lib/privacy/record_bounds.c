@@ -1,5 +1,6 @@
 #include "privacy/record_bounds.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,6 +25,12 @@ void dpf_record_bounds_release(struct dpf_record_bounds *b)
     *b = (struct dpf_record_bounds){0};
 }
 
+/* Above what rounding of n terms takes away, see the proof. */
+static double rounded_up(double norm, size_t n)
+{
+    return norm * (1 + fmax(1e-13, 2 * ((double)n + 8) * 0x1p-53));
+}
+
 double dpf_record_sensitivity(const struct dpf_record_bounds *b, bool l2, bool replace)
 {
     double sum = 0;
@@ -33,7 +40,8 @@ double dpf_record_sensitivity(const struct dpf_record_bounds *b, bool l2, bool r
         double one = replace ? b->hi[i] - b->lo[i] : fmax(fabs(b->lo[i]), fabs(b->hi[i]));
         sum += l2 ? one * one : one;
     }
-    return (l2 ? sqrt(sum) : sum) * (1 + 1e-13);
+    bool lost = l2 && sum < DBL_MIN && dpf_record_width(b) > 0; /* squares underflow */
+    return lost ? (double)INFINITY : rounded_up(l2 ? sqrt(sum) : sum, b->values);
 }
 
 double dpf_record_width(const struct dpf_record_bounds *b)

@@ -9,11 +9,12 @@
  * infinite one too, and what is no number the middle, so the clipped value is in the box.
  * Values of two records differ by at most hi_i - lo_i, and one differs from nothing by at
  * most max(|lo_i|, |hi_i|); the sensitivity is the L1 or L2 norm of these. It is computed
- * in doubles: each term has a relative error of at most 2^-53 (2^-51 for squares), and a
- * sum of n terms that are not negative (n - 1) 2^-53 more, and the factor at the end
- * exceeds these for n below 890. For longer records the proof needs sums that are exact:
- * widths with few digits, such as 1, 2 or 16. Terms that overflow make the sensitivity
- * infinite, which mechanisms refuse.
+ * in doubles, with u = 2^-53: each term has a relative error of at most u (3 u for
+ * squares), a sum of n terms that are not negative (n - 1) u more, and squares that
+ * underflow take away at most n 2^-1075, which is n u of a sum that is normal. Root,
+ * product and second-order terms are below 4 u for n below 2^26. The factor at the end,
+ * 1 + 2 (n + 8) u or more, exceeds these. Terms that overflow, and squares whose sum is
+ * not normal, make the sensitivity infinite, which mechanisms refuse.
  * A ball: privacy/clip.h bounds the norm by the radius, whole records that hold something
  * not finite become 0; two differ by at most twice the radius, exact in doubles. */
 #ifndef DPF_PRIVACY_RECORD_BOUNDS_H
@@ -48,9 +49,9 @@ double dpf_record_largest(const struct dpf_record_bounds *b);
 uint64_t dpf_record_clip(const struct dpf_record_bounds *b, const float *record,
                          double *out);
 
-/* Sums of records on a grid. Values below 2^37 steps in size and at most 2^26 records, so
- * that sums are below 2^63. */
-enum { DPF_SUM_VALUE_LOG2 = 36, DPF_SUM_RECORDS_LOG2 = 26 };
+/* Sums of records on a grid. Values of at most 2^37 steps in size and at most 2^25
+ * records, so that sums are at most 2^62 and noise has as much room again. */
+enum { DPF_SUM_VALUE_LOG2 = 36, DPF_SUM_RECORDS_LOG2 = 25 };
 /* The finest step that keeps values so small. */
 double dpf_record_least_step(const struct dpf_record_bounds *b);
 

@@ -14,6 +14,33 @@
 
 #include "base/banned.h"
 
+/* Long records whose widths have no exact sum: never below the true one. */
+static void test_long_records(void)
+{
+    static const size_t lengths[] = {1, 889, 900, 4096, 300000};
+    static const double widths[] = {0.1, 1.0 / 3, 1e-3, 7e-150};
+    for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+            struct dpf_record_bounds b;
+            size_t count = lengths[n];
+            CU_ASSERT_FATAL(dpf_record_bounds_init(&b, count, NULL) == DPF_OK);
+            for (size_t i = 0; i < count; i++)
+                b.hi[i] = widths[w];
+            long double l1 = (long double)count * (long double)widths[w];
+            long double l2 = sqrtl((long double)count) * (long double)widths[w];
+            for (int replace = 0; replace < 2; replace++) {
+                double one = dpf_record_sensitivity(&b, false, replace);
+                double two = dpf_record_sensitivity(&b, true, replace);
+                CU_ASSERT((long double)one >= l1 && (long double)one < l1 * (1 + 1e-9L));
+                CU_ASSERT((long double)two >= l2 && (long double)two < l2 * (1 + 1e-9L));
+            }
+            for (size_t i = 0; i < count; i++)
+                b.hi[i] = 1e-170; /* its square is 0 */
+            CU_ASSERT(isinf(dpf_record_sensitivity(&b, true, true)));
+            dpf_record_bounds_release(&b);
+        }
+}
+
 const char dpf_suite[] = "releases";
 
 enum { D = 5 };
@@ -237,6 +264,7 @@ static void test_relevance(void)
 }
 
 const struct dpf_test dpf_tests[] = {
+    {"bounds: long records, widths without an exact sum", test_long_records},
     {"a box: sensitivities, by its corners", test_box},
     {"a box of many values: rounded upwards", test_many_values},
     {"hostile records are within their bounds", test_hostile_records},

@@ -18,7 +18,7 @@ int dpf_processors(void)
 /* Number 0 is the caller's; threads are numbered as they start. */
 static void *serve(void *argument)
 {
-    struct dpf_crew *c = argument;
+    struct dpf_thread_pool *c = argument;
     uint64_t seen = 0;
     pthread_mutex_lock(&c->lock);
     int number = ++c->started;
@@ -38,9 +38,10 @@ static void *serve(void *argument)
     return NULL;
 }
 
-enum dpf_status dpf_crew_init(struct dpf_crew *c, int threads, struct dpf_error *e)
+enum dpf_status dpf_thread_pool_init(struct dpf_thread_pool *c, int threads,
+                                     struct dpf_error *e)
 {
-    *c = (struct dpf_crew){.threads = 1};
+    *c = (struct dpf_thread_pool){.threads = 1};
     c->ids = dpf_calloc((size_t)threads, sizeof *c->ids);
     if (!c->ids)
         return dpf_fail_memory(e);
@@ -49,13 +50,13 @@ enum dpf_status dpf_crew_init(struct dpf_crew *c, int threads, struct dpf_error 
     pthread_cond_init(&c->done, NULL);
     for (; c->threads < threads; c->threads++)
         if (dpf_thread_start(&c->ids[c->threads], serve, c) != 0) {
-            dpf_crew_release(c);
+            dpf_thread_pool_release(c);
             return dpf_fail(e, DPF_SYSTEM, "cannot start %d threads", threads);
         }
     return DPF_OK;
 }
 
-void dpf_crew_release(struct dpf_crew *c)
+void dpf_thread_pool_release(struct dpf_thread_pool *c)
 {
     if (!c->ids)
         return;
@@ -69,11 +70,11 @@ void dpf_crew_release(struct dpf_crew *c)
     pthread_cond_destroy(&c->done);
     pthread_mutex_destroy(&c->lock);
     free(c->ids);
-    *c = (struct dpf_crew){0};
+    *c = (struct dpf_thread_pool){0};
 }
 
-void dpf_crew_run(struct dpf_crew *c, void (*task)(void *context, int number),
-                  void *context)
+void dpf_thread_pool_run(struct dpf_thread_pool *c,
+                         void (*task)(void *context, int number), void *context)
 {
     pthread_mutex_lock(&c->lock);
     c->task = task;

@@ -1,4 +1,4 @@
-/* A piece of work on several threads at once, for stages without threads of their own. */
+/* The thread pool: a piece of work on several threads at once. */
 #ifndef DPF_BASE_PARALLEL_H
 #define DPF_BASE_PARALLEL_H
 
@@ -12,7 +12,7 @@ int dpf_processors(void);
 
 /* Threads that wait for work: starting them for every batch would cost as much as a small
  * batch takes. */
-struct dpf_crew {
+struct dpf_thread_pool {
     int threads; /* the caller's own is one of them */
     pthread_t *ids;
     int started;
@@ -26,11 +26,12 @@ struct dpf_crew {
 };
 
 /* DPF_SYSTEM if threads cannot be had; release after success only. */
-enum dpf_status dpf_crew_init(struct dpf_crew *c, int threads, struct dpf_error *e);
-void dpf_crew_release(struct dpf_crew *c);
+enum dpf_status dpf_thread_pool_init(struct dpf_thread_pool *c, int threads,
+                                     struct dpf_error *e);
+void dpf_thread_pool_release(struct dpf_thread_pool *c);
 /* Call `task` with each number below c->threads, at the same time; return when all are
  * done. */
-void dpf_crew_run(struct dpf_crew *c, void (*task)(void *context, int number),
-                  void *context);
+void dpf_thread_pool_run(struct dpf_thread_pool *c,
+                         void (*task)(void *context, int number), void *context);
 
 #endif

@@ -153,12 +153,12 @@ static void read_some(void *context, int number)
 enum dpf_status dpf_contents_read(struct dpf_contents *c, struct dpf_error *e)
 {
     struct reading r = {.c = c, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct dpf_crew crew;
+    struct dpf_thread_pool pool;
     size_t most = (size_t)dpf_processors();
     int threads = (int)(c->count < most ? c->count : most);
-    if (threads > 1 && dpf_crew_init(&crew, threads, NULL) == DPF_OK) {
-        dpf_crew_run(&crew, read_some, &r);
-        dpf_crew_release(&crew);
+    if (threads > 1 && dpf_thread_pool_init(&pool, threads, NULL) == DPF_OK) {
+        dpf_thread_pool_run(&pool, read_some, &r);
+        dpf_thread_pool_release(&pool);
     }
     read_some(&r, 0); /* what is left: all of it, without threads */
     if (r.first.status != DPF_OK && e)

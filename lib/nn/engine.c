@@ -31,7 +31,7 @@ enum dpf_status dpf_engine_run(struct dpf_engine *g, dpf_worker_job *job, void *
     struct task t = {g, job, context};
     for (int i = 0; i < g->threads; i++)
         g->workers[i].error = (struct dpf_error){.status = DPF_OK};
-    dpf_crew_run(&g->crew, run_worker, &t);
+    dpf_thread_pool_run(&g->pool, run_worker, &t);
     for (int i = 0; i < g->threads; i++)
         if (g->workers[i].error.status != DPF_OK)
             return dpf_fail(e, g->workers[i].error.status, "%s",
@@ -194,7 +194,7 @@ enum dpf_status dpf_engine_init(struct dpf_engine *g,
     for (int i = 0; status == DPF_OK && i < g->threads; i++)
         status = init_worker(&g->workers[i], setup, e);
     if (status == DPF_OK)
-        status = dpf_crew_init(&g->crew, g->threads, e);
+        status = dpf_thread_pool_init(&g->pool, g->threads, e);
     if (status == DPF_OK && sums)
         status = probe_workers(g, e);
     if (status != DPF_OK)
@@ -206,7 +206,7 @@ void dpf_engine_release(struct dpf_engine *g)
 {
     if (!g->kernels)
         return;
-    dpf_crew_release(&g->crew);
+    dpf_thread_pool_release(&g->pool);
     if (g->workers && g->workers[0].context) {
         g->kernels->release(g->workers[0].context, g->parameters);
         g->kernels->release(g->workers[0].context, g->sums);

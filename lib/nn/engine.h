@@ -57,8 +57,8 @@ struct dpf_engine {
     int64_t microbatch;
     float *parameters; /* [model->span], on the backend */
     struct dpf_worker *workers;
-    struct dpf_crew crew; /* their threads; the first is the caller's own */
-    uint64_t *keys;       /* of a lot that brought none */
+    struct dpf_thread_pool pool; /* their threads; the first is the caller's own */
+    uint64_t *keys;              /* of a lot that brought none */
     size_t keys_capacity;
     bool apart;    /* what all probes say; else examples are computed one at a time */
     int64_t *sums; /* [model->span]: clipped gradients of all workers, on the backend */

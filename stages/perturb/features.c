@@ -34,7 +34,7 @@ struct own {
     bool by_all;     /* or for all records */
     int64_t *shared; /* that draw */
     int threads;
-    struct dpf_crew crew;
+    struct dpf_thread_pool pool;
     struct worker *workers;
     uint64_t records;
 };
@@ -119,7 +119,8 @@ static enum dpf_status make_workers(const struct dpf_perturb *p, struct dpf_erro
             return status;
     }
     own->shared = dpf_calloc(noisy + 1, sizeof *own->shared);
-    return own->shared ? dpf_crew_init(&own->crew, own->threads, e) : dpf_fail_memory(e);
+    return own->shared ? dpf_thread_pool_init(&own->pool, own->threads, e)
+                       : dpf_fail_memory(e);
 }
 
 /* Of each class, 1/2 - y and 1/8; or the first alone. */
@@ -410,7 +411,7 @@ static enum dpf_status take_features(struct dpf_perturb *p, struct dpf_batch *b,
                         .x = x->data,
                         .coefficients = own->replaces ? loss.data : NULL,
                         .y = y};
-    dpf_crew_run(&own->crew, take_part, &work);
+    dpf_thread_pool_run(&own->pool, take_part, &work);
     own->records += b->rows;
     if (own->replaces) {
         dpf_tensor_release(y);
@@ -432,7 +433,7 @@ static uint64_t clipped(const struct dpf_perturb *p)
 static void release_features(struct dpf_perturb *p)
 {
     struct own *own = p->own;
-    dpf_crew_release(&own->crew);
+    dpf_thread_pool_release(&own->pool);
     for (int i = 0; own->workers && i < own->threads; i++) {
         dpf_random_release(&own->workers[i].random);
         free(own->workers[i].noise);

@@ -52,14 +52,14 @@ static bool mask_is_empty(void)
     return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigisemptyset(&mask);
 }
 
-static void test_crew(void)
+static void test_pool(void)
 {
-    struct dpf_crew crew;
+    struct dpf_thread_pool pool;
     bool none[THREADS];
-    CU_ASSERT_FATAL(dpf_crew_init(&crew, THREADS, NULL) == DPF_OK);
+    CU_ASSERT_FATAL(dpf_thread_pool_init(&pool, THREADS, NULL) == DPF_OK);
     CU_ASSERT(mask_is_empty());
-    dpf_crew_run(&crew, look, none);
-    dpf_crew_release(&crew);
+    dpf_thread_pool_run(&pool, look, none);
+    dpf_thread_pool_release(&pool);
     CU_ASSERT(!none[0]);
     for (int i = 1; i < THREADS; i++)
         CU_ASSERT(none[i]);
@@ -306,7 +306,7 @@ static void test_storm(void)
 
 const char dpf_suite[] = "signals";
 const struct dpf_test dpf_tests[] = {
-    {"threads of a crew take no signal but faults", test_crew},
+    {"threads of the pool take no signal but faults", test_pool},
     {"nor do threads of an engine", test_engine},
     {"handlers, a library's too, run on a stack of their own", test_own_stack},
     {"a training in a storm of signals gives the same bits", test_storm},

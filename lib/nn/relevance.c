@@ -105,9 +105,9 @@ void dpf_relevance_bias_shares(struct dpf_relevance *rel, const struct dpf_node_
 void dpf_relevance_divide(struct dpf_relevance *rel, const struct dpf_node_run *r)
 {
     int64_t positions = dpf_nn_positions(&r->node->shape);
-    float *share = rel->places[0];
-    for (int64_t e = 0; e < r->n; e++, share += positions)
-        r->k->relevance_share(r->c, positions, share, rel->places[1], 0, share);
+    float *share = rel->places[0], *counts = rel->back; /* for each example the same */
+    r->k->copy_columns(r->c, r->n, positions, rel->places[1], 0, counts, positions);
+    r->k->relevance_share(r->c, r->n * positions, share, counts, 0, share);
 }
 
 void dpf_relevance_to_channels(struct dpf_relevance *rel, const struct dpf_node_run *r,

@@ -6,13 +6,13 @@
  * Tensors are dense, batch first and channels last: [n, depth, height, width, channels];
  * pictures have depth 1. A position's channels side by side are what vector units and
  * products want. Memory belongs to the backend (a device's memory is not the host's), so
- * it is allocated, filled and read through the table. Every call names a context, which is
- * open on one device and used by one thread at a time: operations are queued there in
- * order, only `get`, `finish` and what says so wait for them. A host backend uses no other thread than the
- * caller's: networks run side by side on parts of a lot, which beats sharing out every
- * small operation. Every operation takes a whole microbatch. Sizes are checked by
- * the caller when a model is built, so operations cannot fail, except for lack of memory,
- * which `finish` reports.
+ * it is allocated, filled and read through the table. Every call names a context, which
+ * is open on one device and used by one thread at a time. Operations are queued there in
+ * order; only `get`, `finish` and what says so wait for them. A host backend uses no
+ * other thread than the caller's: networks run side by side on parts of a lot, which
+ * beats sharing out every small operation. Every operation takes a whole microbatch.
+ * Sizes are checked by the caller when a model is built, so operations cannot fail,
+ * except for lack of memory, which `finish` reports.
  *
  * Gradients of parameters are added to what is there (microbatches add up); gradients of
  * data are overwritten. */

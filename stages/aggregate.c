@@ -14,14 +14,14 @@ static struct {
 } opt = {.field = "x", .label = "y"};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_STRING("field", &opt.field, "NAME", "the messages (x)"),
-    DPF_OPT_STRING("target", &opt.label, "NAME", "their labels, or codes of labels (y)"),
+    DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the messages (x)"),
+    DPF_OPT_STRING("target", &opt.label, "NAME",
+                   "the field with their labels, or codes of labels (y)"),
     DPF_OPT_ENDPOINT("public", &opt.known, "STREAM",
                      "public records with labels, added to the estimate", 0),
-    DPF_OPT_REAL(
-        "public-weight", &opt.known_weight, "W", 1e-6, 1e6,
-        "their weight, in units of the messages' noise (about 0.2 is good where they "
-        "resemble the private ones)"),
+    DPF_OPT_REAL("public-weight", &opt.known_weight, "W", 1e-6, 1e6,
+                 "weight of the public records, in units of the messages' noise (try 0.2 "
+                 "if they resemble the private ones)"),
     DPF_OPT_END,
 };
 
@@ -71,7 +71,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     double noise[2];
     if (left_out)
-        dpf_notice("%llu records were no messages and were left out",
+        dpf_notice("%llu records were not messages and were left out",
                    (unsigned long long)left_out);
     if (form.reports == 0)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no messages");

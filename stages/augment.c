@@ -17,7 +17,7 @@ static const struct dpf_option options[] = {
     DPF_OPT_REAL("shift", &opt.shift, "F", 0, 1,
                  "move by up to a fraction F (below 1) of height and width"),
     DPF_OPT_REAL("rotate", &opt.rotate, "DEGREES", 0, 180,
-                 "turn by up to DEGREES either way"),
+                 "turn by up to DEGREES in either direction"),
     DPF_OPT_FLAG("flip", &opt.flip, "mirror left to right, with probability 1/2"),
     DPF_OPT_INT("copies", &opt.copies, "K", 1, DPF_AUGMENT_MAX_COPIES,
                 "write K such copies of each record (1)"),
@@ -27,7 +27,7 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING("also", &opt.also, "NAME",
                    "a field with a mask, transformed in the same way, by nearest pixel"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the pictures (x)"),
-    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, other copies (0)"),
+    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the copies (0)"),
     DPF_OPT_END,
 };
 
@@ -125,19 +125,18 @@ static const struct dpf_stage_info info = {
     .name = "augment",
     .summary = "shift, turn, mirror and enlarge pictures, in several copies",
     .reads = "x: f32 or u8 [n, [channels, [depth,]] height, width]",
-    .writes = "the same fields; K times the records, one time more with --keep",
-    .privacy =
-        "none spent; an event says how many records come from one: they count as a "
-        "group",
+    .writes = "the same fields; K records for each record, or K + 1 with --keep",
+    .privacy = "none spent; an event states how many records come from one: they count "
+               "as a group",
     .example = "dpflow load digits:train | dpflow augment --shift 0.1 --rotate 10 "
                "--copies 2 --keep | dpflow inspect",
-    .detail =
-        "Values between pixels are interpolated, values outside are those of the "
-        "nearest\n"
-        "edge: declared bounds still hold. A declared norm is dropped, except by --flip\n"
-        "alone. Volumes are moved in their last two dimensions. What happens to a "
-        "record\n"
-        "depends on the seed and on its place in the stream, on nothing else.",
+    .detail = "Values between pixels are interpolated, values outside are those of the "
+              "nearest\n"
+              "edge: declared bounds still hold. A declared norm is dropped, except with "
+              "--flip\n"
+              "alone. Volumes are changed in their last two dimensions. The change of a "
+              "record\n"
+              "depends only on the seed and on its position in the stream.",
     .kind = DPF_FILTER,
     .options = options,
     .on_options = on_options,

@@ -21,7 +21,7 @@ static const struct dpf_option options[] = {
      .arg = "N",
      .lo = 0,
      .hi = DPF_BINARY_MAX_BITS,
-     .help = "bits before the point",
+     .help = "number of bits before the binary point",
      .flags = DPF_OPTION_REQUIRED},
     {.name = "fraction",
      .kind = DPF_KIND_INT,
@@ -29,9 +29,9 @@ static const struct dpf_option options[] = {
      .arg = "M",
      .lo = 0,
      .hi = DPF_BINARY_MAX_BITS,
-     .help = "bits behind the point",
+     .help = "number of bits after the binary point",
      .flags = DPF_OPTION_REQUIRED},
-    DPF_OPT_FLAG("decode", &opt.decode, "from bits back to numbers"),
+    DPF_OPT_FLAG("decode", &opt.decode, "decode bits to numbers"),
     DPF_OPT_FLAG("signs", &opt.signs,
                  "write each bit as a number, -1 or 1, instead of packing them"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field to encode or decode (x)"),
@@ -144,9 +144,9 @@ static const struct dpf_stage_info info = {
                "encode-binary --whole 2 --fraction 5 | dpflow encode-binary --decode "
                "--whole 2 --fraction 5 | dpflow inspect",
     .detail =
-        "Each value is a sign (1: below zero), then its magnitude, most significant "
-        "bit\nfirst. Values that do not fit saturate; digits behind the last bit "
-        "are cut off.",
+        "Each value is a sign bit (1: below zero), then its magnitude, most significant "
+        "bit\n"
+        "first. Values that do not fit saturate; digits after the last bit are cut off.",
     .kind = DPF_FILTER,
     .options = options,
     .on_options = on_options,

@@ -1,4 +1,4 @@
-/* evaluate: how good a model is on records and their targets. */
+/* evaluate: measure a model on records and their targets. */
 #include <string.h>
 
 #include "base/file.h"
@@ -20,18 +20,19 @@ static struct {
 static const struct dpf_option options[] = {
     DPF_OPT_ENDPOINT("model", &opt.model, "STREAM", "the model, as train writes it",
                      DPF_OPTION_REQUIRED),
-    DPF_OPT_STRING("field", &opt.x, "NAME", "what the network reads (x)"),
-    DPF_OPT_STRING("target", &opt.y, "NAME", "what it should say (y)"),
+    DPF_OPT_STRING("field", &opt.x, "NAME", "the field that the network reads (x)"),
+    DPF_OPT_STRING("target", &opt.y, "NAME", "the field with the targets (y)"),
     DPF_OPT_CHOICE("loss", &opt.loss, dpf_losses, "NAME",
                    "the loss that is reported (cross-entropy); voxel and dice also give "
                    "Dice coefficients"),
-    DPF_OPT_FLAG("expected", &opt.expected,
-                 "the bits are not randomised, those it was trained on were: average "
-                 "over that, by the rates in the model's ledger"),
+    DPF_OPT_FLAG(
+        "expected", &opt.expected,
+        "for inputs that are not randomised and a model trained on randomised bits: "
+        "average over the randomisation, by the rates in the model's ledger"),
     DPF_OPT_OUTFILE("json", &opt.json, "FILE", "write all figures as JSON"),
-    DPF_OPT_OUTFILE("table", &opt.table, "FILE", "write them as a table"),
+    DPF_OPT_OUTFILE("table", &opt.table, "FILE", "write all figures as a table"),
     DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
-                           "(as many as there are processors)"),
+                           "number of threads (one for each processor)"),
     DPF_OPT_STRING("backend", &opt.backend, "NAME",
                    "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_END,
@@ -51,9 +52,9 @@ static enum dpf_status expect_bits(struct dpf_error *e)
         dpf_ledger_find(&source.header.events, NULL, "probabilities", rates, 4);
     if (found != DPF_FOUND)
         return dpf_fail(e, DPF_USAGE,
-                        "the model's ledger %s: '--expected' is for models of "
-                        "bits that 'randomize' drew anew",
-                        found ? "tells several rates" : "tells no rates of bits");
+                        "the model's ledger %s: '--expected' is for models trained on "
+                        "bits that 'randomize' randomised",
+                        found ? "states several rates" : "states no rates of bits");
     return dpf_expect_bits(&source.model, rates, source.parameters, e);
 }
 
@@ -146,7 +147,8 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     dpf_findings_table(&findings, &table);
     dpf_findings_json(&findings, &json);
     if (lineage.membership == DPF_SEEN)
-        dpf_notice("the model was trained on these records: this is no test of it");
+        dpf_notice("the model was trained on these records: this does not measure "
+                   "generalisation");
     dpf_lineage_release(&lineage);
     status = table.failed || json.failed ? dpf_fail_memory(e)
                                          : write_results(s, &table, &json, e);
@@ -167,10 +169,10 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "evaluate",
-    .summary = "how good a model is on records and their targets",
+    .summary = "measure a model on records and their targets",
     .reads = "x: numbers or packed bits, y: labels or values",
     .writes = "a metric: accuracy with its interval, loss, confusion, calibration, Dice",
-    .privacy = "none spent: scores of private records are as private as they are",
+    .privacy = "none spent: scores of private records are as private as the records",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
                "--arch tiny --epochs 5 --rate 0.1 -o model.mp && dpflow load "
                "digits:test | dpflow normalize --unit 0:16 | dpflow evaluate --model "

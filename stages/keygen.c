@@ -20,9 +20,11 @@ static const struct dpf_stage_info info = {
     .writes = "NAME.key, readable by its owner only, and NAME.pub",
     .privacy = "none spent",
     .example = "dpflow keygen owner",
-    .detail = "A reader that listens on tcp://0.0.0.0:5555 with --key reader.key and\n"
-              "--peer-key owner.pub talks to nobody but that owner, who connects with\n"
-              "--key owner.key --peer-key reader.pub.",
+    .detail = "A reader that listens on tcp://0.0.0.0:5555 with --key reader.key and "
+              "--peer-key\n"
+              "owner.pub accepts only that owner, who connects with --key owner.key "
+              "--peer-key\n"
+              "reader.pub.",
     .arguments = "NAME",
     .min_arguments = 1,
     .max_arguments = 1,

@@ -37,28 +37,27 @@ static const struct dpf_option options[] = {
     DPF_OPT_ENDPOINT("model", &state.model, "STREAM", "the network, as train writes it",
                      DPF_OPTION_REQUIRED),
     DPF_OPT_CHOICE("rule", &state.rule, dpf_relevance_rules, "NAME",
-                   "how a neuron shares out its relevance: epsilon (AdLM), alpha-beta, "
-                   "z-plus"),
+                   "how a neuron's relevance is divided among its inputs (epsilon)"),
     DPF_OPT_REAL("mu", &state.plan.mu, "M", 0, 1e30,
-                 "epsilon: the stabiliser, added to each divisor's size (0.001)"),
+                 "epsilon: stabiliser, added to each divisor's absolute value (0.001)"),
     DPF_OPT_REAL("alpha", &state.plan.alpha, "A", 1, 1e6,
                  "alpha-beta: the weight of positive contributions; beta is A - 1 (2)"),
-    DPF_OPT_CHOICE(
-        "bias", &state.bias, biases, "HOW",
-        "the share of biases: absorbed, as printed, or spread over the inputs: "
-        "then sums stay the same from layer to layer"),
+    DPF_OPT_CHOICE("bias", &state.bias, biases, "HOW",
+                   "biases' relevance: absorb drops it, as printed; spread gives it to "
+                   "the inputs, so that each layer has the same sum"),
     DPF_OPT_CHOICE("from", &state.from, dpf_relevance_origins, "WHICH",
-                   "the score to explain: that of the true class, the highest, or all"),
+                   "the score to explain: of the true class, the highest one, or all"),
     DPF_OPT_STRING("node", &state.node, "NAME",
                    "the node whose relevance is computed (the network's input)"),
     DPF_OPT_CHOICE("scale", &state.scale, scales, "HOW",
-                   "unit: each record onto [0,1] by its own least and greatest relevance "
-                   "(bounds that a mechanism can rely on); none: as they are"),
-    DPF_OPT_FLAG("average", &state.average, "the mean of all records, as one record"),
-    DPF_OPT_STRING("field", &state.x, "NAME", "what the network reads (x)"),
-    DPF_OPT_STRING("label", &state.y, "NAME", "the true class (y)"),
+                   "unit: map each record to [0,1] by its own smallest and largest "
+                   "relevance (bounds for a mechanism); none: as they are"),
+    DPF_OPT_FLAG("average", &state.average,
+                 "write the mean of all records, as one record"),
+    DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
+    DPF_OPT_STRING("label", &state.y, "NAME", "the field with the true class (y)"),
     DPF_OPT_INT_IMMATERIAL("threads", &state.threads, "N", 1, 1024,
-                           "(as many as there are processors)"),
+                           "number of threads (one for each processor)"),
     DPF_OPT_STRING("backend", &state.backend, "NAME",
                    "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_END,
@@ -205,8 +204,8 @@ static const struct dpf_stage_info info = {
     .summary = "compute each feature's relevance for a network's output",
     .reads = "x: numbers or packed bits; y, the true class, with --from true",
     .writes = "the same fields, relevance in x's place; or one record, the mean",
-    .privacy = "none spent, and none protected: relevance is as private as the records, "
-               "until 'perturb --release relevance'",
+    .privacy = "none spent: relevance is as private as the records; 'perturb --release "
+               "relevance' protects it",
     .example =
         "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
         "--arch tiny --epochs 2 --rate 0.1 -o seen.mp && dpflow load digits:test | "

@@ -20,10 +20,10 @@ static const struct dpf_option options[] = {
                    "the run directory (runs/NAME): every named stream ends there"),
     DPF_OPT_CHOICE("transport", &opt.transport, transports, "HOW",
                    "how stages are connected; the result is the same"),
-    DPF_OPT_FLAG("fresh", &opt.fresh, "make every stream anew, reuse nothing"),
+    DPF_OPT_FLAG("fresh", &opt.fresh, "make every stream again, reuse nothing"),
     DPF_OPT_FLAG("dry-run", &opt.dry_run, "print the commands that would run"),
     DPF_OPT_STRING("mpirun-args", &opt.mpirun, "ARGS",
-                   "further words for mpirun, e.g. '--hostfile hosts'"),
+                   "further arguments of mpirun, e.g. '--hostfile hosts'"),
     DPF_OPT_END,
 };
 
@@ -76,8 +76,9 @@ static const struct dpf_stage_info info = {
     .writes = "a run directory with every named stream and run.json",
     .privacy = "what the stages spend; finished streams are reused, not released again",
     .example = "dpflow run pipelines/first-look.pipe data=digits",
-    .detail = "A value list (name=1,2,3) runs the file once for each value, each in a\n"
-              "folder of its own; streams that do not depend on it are made once.",
+    .detail = "A list of values (name=1,2,3) runs the file once for each value, each in "
+              "a folder of\n"
+              "its own; streams that do not depend on the value are made once.",
     .arguments = "FILE [name=value...]",
     .min_arguments = 1,
     .max_arguments = 1024,

@@ -33,9 +33,9 @@ static const struct dpf_option options[] = {
                    "keep the records with one of these labels"),
     DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the labels (y)"),
     DPF_OPT_CHOICE("by", &opt.by, rules, "RULE",
-                   "what assigns a record to a part: its position, drawn (index) or in "
-                   "order, or its content"),
-    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "another seed, another split (0)"),
+                   "what assigns a record to a part: index (its position, at random), "
+                   "order (its position, in order) or content (index)"),
+    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the split (0)"),
     DPF_OPT_END,
 };
 
@@ -176,14 +176,16 @@ static const struct dpf_stage_info info = {
                "afterwards, and whether the number of records is private",
     .example =
         "dpflow load digits:all | dpflow split --parts 4 --part 0 | dpflow inspect",
-    .detail =
-        "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 --rest\n"
-        "are each other's complement, and the K parts are disjoint and complete.\n"
-        "When one record is added or removed, --by index moves all others, --by order "
-        "two\n"
-        "of each part, --by content none. After a choice by content or label the number "
-        "of\n"
-        "records is private.",
+    .detail = "The same seed gives the same split: --fraction 0.8 and --fraction 0.8 "
+              "--rest are\n"
+              "each other's complement, and the K parts are disjoint and complete.\n"
+              "If one record is added or removed: with --by index all others may change "
+              "their part,\n"
+              "with --by order each part changes in at most two records, with --by "
+              "content no other\n"
+              "record changes its part. After a choice by content or label the number of "
+              "records is\n"
+              "private.",
     .kind = DPF_FILTER,
     .is_exact = true,
     .options = options,

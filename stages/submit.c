@@ -27,15 +27,16 @@ static struct submission {
 } state = {.patience = 60};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_STRING("budget", &state.budget, "E[,D]",
-                   "refuse to send what has a larger proven epsilon, or delta (0)"),
+    DPF_OPT_STRING(
+        "budget", &state.budget, "E[,D]",
+        "refuse to send a stream whose proven epsilon is above E or delta above D (0)"),
     {.name = "patience",
      .kind = DPF_KIND_REAL,
      .target = &state.patience,
      .arg = "SECONDS",
      .lo = 0.1,
      .hi = 1e9,
-     .help = "give up after so long without progress (60)",
+     .help = "give up after this time without progress (60)",
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_END,
 };
@@ -64,7 +65,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     struct dpf_guarantee limit = {0, 0, NULL};
     v->endpoint = s->arguments[0];
     if (!dpf_endpoint_has_scheme(v->endpoint))
-        return dpf_fail(e, DPF_USAGE, "'%s' is no endpoint of a curator: tcp://HOST:PORT",
+        return dpf_fail(e, DPF_USAGE,
+                        "'%s' is not an endpoint of a curator: tcp://HOST:PORT",
                         v->endpoint);
     enum dpf_status status = v->budget ? parse_budget(v->budget, &limit, e) : DPF_OK;
     if (status == DPF_OK)
@@ -181,7 +183,8 @@ static const struct dpf_stage_info info = {
     .summary = "send a randomised stream to a curator and wait for its receipt",
     .reads = "records that are public or came out of mechanisms",
     .writes = "a receipt, as text",
-    .privacy = "none spent: private records and what has no finite epsilon are refused",
+    .privacy =
+        "none spent: private records and streams without a finite epsilon are refused",
     .example = "dpflow submit --help",
     .detail = "The whole stream is stored first and then sent. If the curator ('dpflow "
               "collect')\n"

@@ -343,7 +343,8 @@ static enum dpf_status open_request(const struct dpf_load_request *q,
                                     struct dpf_source **take, struct dpf_error *e)
 {
     if (q->label_count && q->label_count != q->name_count)
-        return dpf_fail(e, DPF_USAGE, "%zu volumes need as many masks, not %zu",
+        return dpf_fail(e, DPF_USAGE,
+                        "%zu volumes need the same number of masks, not %zu",
                         q->name_count, q->label_count);
     return dpf_nifti_open(q->names, q->name_count, q->label_count ? q->labels : NULL,
                           q->classes, take, e);

@@ -101,7 +101,7 @@ enum dpf_status dpf_stored_list(const struct dpf_load_request *q,
         return status;
     if (l->count == 0 || !pieces)
         return dpf_fail(e, DPF_UNAVAILABLE,
-                        "data set '%s' is not on this machine, or not whole: run "
+                        "data set '%s' is missing or incomplete: run "
                         "'datasets/fetch %s', or say where it is with --data-dir or "
                         "$DPFLOW_DATA",
                         set->name, set->name);

@@ -95,6 +95,19 @@ enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
     return status;
 }
 
+void dpf_architecture_table(struct dpf_text *out)
+{
+    enum { WIDTH = 88 };
+    size_t column = WIDTH;
+    dpf_text_add(out, "architectures");
+    for (const char *const *name = dpf_architecture_names; *name; name++) {
+        bool wraps = column + 1 + strlen(*name) > WIDTH;
+        dpf_text_addf(out, wraps ? "\n  %s" : " %s", *name);
+        column = (wraps ? 1 : column) + 1 + strlen(*name);
+    }
+    dpf_text_add(out, "\n");
+}
+
 enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
                                       struct dpf_error *e)
 {

@@ -33,6 +33,9 @@ enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
 enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
                                       struct dpf_error *e);
 
+/* The names of the architectures, for the help of stages that take --arch. */
+void dpf_architecture_table(struct dpf_text *out);
+
 /* The first weights of m->model, which has none yet: those of a file (safetensors), whose
  * standing the stage takes over, or drawn from a seed by the initialiser of this name. */
 enum dpf_status dpf_model_stream_first_weights(struct dpf_model_stream *m,

@@ -61,7 +61,7 @@ static struct dpf_node *add_node(struct parser *p, const char *name)
 static enum dpf_status take_input(struct parser *p, char **words, size_t count)
 {
     if (p->m->count)
-        return wrong(p, "a second input:", count > 1 ? words[1] : "");
+        return wrong(p, "there is a second input:", count > 1 ? words[1] : "");
     if (count < 3 || count > 4 || (count == 4 && strcmp(words[3], "bits") != 0))
         return wrong(p, "an input is written 'input NAME SHAPE [bits]', not", words[0]);
     struct dpf_node *n = add_node(p, words[1]);
@@ -85,7 +85,7 @@ static enum dpf_status take_input(struct parser *p, char **words, size_t count)
                      "two-dimensional:",
                      n->name);
     if (!dpf_shape_bytes(n->bits ? DPF_BITS : DPF_F32, &n->shape, &bytes))
-        return wrong(p, "larger than 2^32-1 bytes:", n->name);
+        return wrong(p, "this is larger than 2^32-1 bytes:", n->name);
     return DPF_OK;
 }
 
@@ -108,7 +108,7 @@ static enum dpf_status take_operands(struct parser *p, struct dpf_node *n, char 
         if (!from || from == n)
             return wrong(p, "no node above this line is called", words[i]);
         if (n->input_count == inputs)
-            return wrong(p, "one input too many:", words[i]);
+            return wrong(p, "too many inputs:", words[i]);
         n->inputs[n->input_count++] = (size_t)(from - p->m->nodes);
     }
     return DPF_OK;

@@ -9,35 +9,35 @@ static struct dpf_account_question question = {
     .method = "best", .delta = -1, .epsilon = -1, .relation = NULL};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_LIST(
-        "gaussian", &question.gaussian, "sigma=S[,q=Q][,steps=T]",
-        "Gaussian noise of S sensitivities, Poisson rate Q, T times; no stream is "
-        "read"),
+    DPF_OPT_LIST("gaussian", &question.gaussian, "sigma=S[,q=Q][,steps=T]",
+                 "Gaussian noise of S times the sensitivity, on Poisson samples of rate "
+                 "Q, T times; no stream is read"),
     DPF_OPT_LIST("laplace", &question.laplace, "scale=B[,q=Q][,count=T]",
-                 "Laplace noise of scale B sensitivities"),
+                 "Laplace noise whose scale is B times the sensitivity"),
     DPF_OPT_LIST("rr", &question.response, "epsilon=E[,choices=M][,q=Q][,count=T]",
                  "randomised response among M answers (2)"),
     DPF_OPT_LIST("pure", &question.pure, "epsilon=E[,q=Q][,count=T]",
                  "any mechanism that is E-DP"),
     DPF_OPT_REAL("delta", &question.delta, "D", 0, 0.999999,
-                 "(the sum of what the events state)"),
+                 "the delta of the stated epsilon (the sum of the events' deltas)"),
     DPF_OPT_CHOICE("method", &question.method, dpf_account_methods, "NAME",
-                   "the accountant, or all (best: GDP where exact, else PLD)"),
+                   "the accountant, or all of them (best)"),
     DPF_OPT_CHOICE("relation", &question.relation, dpf_relation_words, "NAME",
-                   "take everything under this neighbouring relation"),
-    DPF_OPT_CHOICE("solve", &question.solve, dpf_account_unknowns, "WHAT",
-                   "find this of the first mechanism for --epsilon and --delta"),
+                   "state the cost under this neighbouring relation"),
+    DPF_OPT_CHOICE(
+        "solve", &question.solve, dpf_account_unknowns, "WHAT",
+        "find this parameter of the first mechanism, for --epsilon and --delta"),
     DPF_OPT_REAL("epsilon", &question.epsilon, "E", 0, 1e9,
-                 "the target of --solve; alone: the delta at this epsilon"),
-    DPF_OPT_STRING(
-        "sweep", &question.sweep, "sigma|q|steps=LO:HI:N",
-        "N values from LO to HI, evenly in logarithms, for the first mechanism"),
+                 "with --solve: the target; alone: state the delta at this epsilon"),
+    DPF_OPT_STRING("sweep", &question.sweep, "sigma|q|steps=LO:HI:N",
+                   "N values from LO to HI, evenly spaced in logarithms, of a parameter "
+                   "of the first mechanism"),
     DPF_OPT_INT("shuffled", &question.shuffled, "N", 2, 9e15,
-                "local mechanisms: also what they cost if a trusted shuffler mixed the "
-                "messages of N people, who all used the same one"),
+                "local mechanisms: also state the cost if a trusted shuffler shuffled "
+                "the messages of N people, who all used the same mechanism"),
     DPF_OPT_STRING("budget", &question.budget, "E,D",
                    "exit with status 4 if the proven cost is above (E, D)"),
-    DPF_OPT_FLAG("json", &question.json, "JSON instead of a table"),
+    DPF_OPT_FLAG("json", &question.json, "write JSON instead of a table"),
     DPF_OPT_END,
 };
 
@@ -50,21 +50,19 @@ static void on_release(struct dpf_stage *s)
 
 static const struct dpf_stage_info info = {
     .name = "account",
-    .summary = "what privacy the mechanisms of a stream cost, claimed and proven",
+    .summary = "compose the privacy cost of a stream's mechanisms, claimed and proven",
     .reads = "any stream (its ledger); none if mechanisms are given",
     .writes = "text or JSON: claimed and proven epsilon, delta, method, relation",
-    .privacy = "none spent: it adds up what was",
+    .privacy = "none spent: it composes what was spent",
     .example = "dpflow account --gaussian sigma=4,q=0.01,steps=10000 --delta 1e-5 "
                "--method all",
-    .detail =
-        "Every epsilon is an upper bound, rounded up. Methods: basic, strong, moments, "
-        "rdp, pld,\n"
-        "gdp; best is gdp where it is exact, else the smallest of the others; all shows "
-        "each.\n"
-        "Sampling is Poisson's, under add-remove. --relation replace-one counts a "
-        "replaced "
-        "record\n"
-        "as one removed and one added.",
+    .detail = "Every epsilon is an upper bound, rounded up. The method best is gdp where "
+              "gdp is exact,\n"
+              "else the smallest of the others; all prints each of them. Sampling means "
+              "Poisson\n"
+              "sampling, under add-remove. --relation replace-one counts a replaced "
+              "record as one\n"
+              "removed and one added.",
     .kind = DPF_SINK,
     .any_fields = true,
     .options = options,

@@ -157,9 +157,9 @@ static enum dpf_status shuffled_epsilon(const struct dpf_account_question *q,
                ? DPF_OK
                : dpf_fail(e, DPF_PRIVACY,
                           "'--shuffled' needs one local randomiser with a finite epsilon "
-                          "for all, one message a person, and nothing beside it that "
-                          "tells whose it is (clear labels, places, copies, different "
-                          "owners)");
+                          "for all, one message for each person, and nothing beside it "
+                          "that identifies its person (clear labels, positions, copies, "
+                          "different owners)");
 }
 
 static enum dpf_status add_shuffled(const struct dpf_account_question *q,

@@ -75,12 +75,12 @@ static enum dpf_status parse_pair(struct dpf_spending *s, const char *main_key,
         s->rate = value;
     } else if (key_is(text, key, "steps") || key_is(text, key, "count")) {
         if (!whole)
-            return dpf_fail(e, DPF_USAGE, "'%.*s' is no whole number from 1 to 1e12",
+            return dpf_fail(e, DPF_USAGE, "'%.*s' is not a whole number from 1 to 1e12",
                             (int)size, text);
         s->count = (uint64_t)value;
     } else if (s->kind == DPF_SPEND_RESPONSE && key_is(text, key, "choices")) {
         if (!whole || value < 2)
-            return dpf_fail(e, DPF_USAGE, "'%.*s' is no whole number from 2 on",
+            return dpf_fail(e, DPF_USAGE, "'%.*s' is not a whole number of at least 2",
                             (int)size, text);
         s->choices = (uint64_t)value;
     } else {

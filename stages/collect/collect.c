@@ -10,16 +10,18 @@ static const struct dpf_option options[] = {
      .kind = DPF_KIND_OUTFILE,
      .target = &curator.store,
      .arg = "DIR",
-     .help = "keep each owner's stream here; a curator that starts again goes on from it",
+     .help =
+         "keep each owner's stream here; a curator that starts again continues from it",
      .flags = DPF_OPTION_IMMATERIAL | DPF_OPTION_REQUIRED},
     {.name = "owner-keys",
      .kind = DPF_KIND_STRING,
      .target = &curator.owner_keys,
      .arg = "DIR",
-     .help = "the owners' public keys: every .pub file there, besides each --peer-key",
+     .help = "the owners' public keys: every .pub file in DIR, in addition to each "
+             "--peer-key",
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_INT("enough", &curator.enough, "N", 1, 4096,
-                "go on when N owners have sent their streams (all)"),
+                "continue when N owners have sent their streams (all)"),
     DPF_OPT_REAL("until", &curator.until, "SECONDS", 0.1, 1e9,
                  "wait no longer than this for further owners"),
     {.name = "hear-all",
@@ -28,7 +30,7 @@ static const struct dpf_option options[] = {
      .help = "wait for every owner to connect, even if its stream is in --store",
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_INT("owner-bytes", &curator.owner_bytes, "N", 1, 9e15,
-                "the most that one owner may send (16 GiB)"),
+                "the largest number of bytes that one owner may send (16 GiB)"),
     DPF_OPT_END,
 };
 
@@ -40,15 +42,15 @@ static const struct dpf_stage_info info = {
     .privacy =
         "none spent: private records are refused; owners count as different people",
     .example = "dpflow collect --help",
-    .detail =
-        "Owners are identified by their CURVE keys. They may connect at any time, fail "
-        "and\n"
-        "connect again. Each owner's stream counts whole and once. The same stream "
-        "again\n"
-        "changes nothing; a different one is a second release and is refused. The "
-        "ledger\n"
-        "of the result has a branch for each owner. A person's cost is that of the most\n"
-        "expensive branch, if nobody's records are held by two owners.",
+    .detail = "Owners are identified by their CURVE keys. They may connect at any time, "
+              "fail and\n"
+              "connect again. Each owner's stream counts whole and once. The same stream "
+              "again\n"
+              "changes nothing; a different one is a second release and is refused. The "
+              "ledger of\n"
+              "the result has a branch for each owner. A person's cost is that of the "
+              "most expensive\n"
+              "branch, provided that no person has records with two owners.",
     .arguments = "ENDPOINT",
     .min_arguments = 1,
     .max_arguments = 1,

@@ -57,7 +57,7 @@ enum dpf_status dpf_collect_open(struct dpf_stage *s, struct dpf_error *e)
     struct dpf_curator *c = s->state;
     c->endpoint = s->arguments[0];
     if (!dpf_endpoint_has_scheme(c->endpoint))
-        return dpf_fail(e, DPF_USAGE, "'%s' is no endpoint: tcp://HOST:PORT",
+        return dpf_fail(e, DPF_USAGE, "'%s' is not an endpoint: tcp://HOST:PORT",
                         c->endpoint);
     enum dpf_status status = dpf_curator_gather(c, s, e);
     return status == DPF_OK ? join_headers(c, s, e) : status;

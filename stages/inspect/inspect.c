@@ -18,14 +18,16 @@ static struct {
 } opt = {.head = 2};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_FLAG("json", &opt.json, "one JSON object a line; the last is the trailer"),
+    DPF_OPT_FLAG("json", &opt.json,
+                 "write one JSON object on each line; the last is the trailer"),
     DPF_OPT_INT("head", &opt.head, "N", 0, 1e9, "show the first N records (2)"),
     DPF_OPT_FLAG("no-statistics", &opt.no_statistics,
                  "only header, first records and trailer: faster"),
     DPF_OPT_OUTFILE("png", &opt.png, "DIR",
                     "write a contact sheet DIR/FIELD.png of each picture field"),
-    DPF_OPT_FLAG("heat", &opt.heat,
-                 "--png: small values green, large ones red, as relevance is drawn"),
+    DPF_OPT_FLAG(
+        "heat", &opt.heat,
+        "with --png: draw small values green and large ones red, as for relevance"),
     DPF_OPT_OUTFILE("npy", &opt.npy, "DIR", "write each field to DIR/FIELD.npy"),
     DPF_OPT_END,
 };

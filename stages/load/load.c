@@ -26,18 +26,19 @@ static const struct dpf_option options[] = {
                  "accept a named data set of which some files are missing"),
     DPF_OPT_INT("limit", &opt.limit, "N", 0, 9e15, "stop after N records"),
     DPF_OPT_CHOICE("format", &opt.format, dpf_formats, "FORMAT",
-                   "the file's format, if its name does not tell"),
+                   "the file's format, if its name does not show it"),
     DPF_OPT_FILE("columns", &opt.columns, "FILE",
                  "the columns of a CSV table: types and public bounds"),
     {.name = "labels",
      .kind = DPF_KIND_LIST,
      .target = &opt.labels,
      .arg = "FILE",
-     .help = "labels of an idx file, or masks of NIfTI volumes (one each)",
+     .help = "labels of an idx file, or masks of NIfTI volumes (one for each volume)",
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_INT("classes", &opt.classes, "N", 1, 1e9,
                 "labels and masks are classes 0 to N-1"),
-    DPF_OPT_INT("count", &opt.count, "N", 1, 9e15, "records to generate (synth-*)"),
+    DPF_OPT_INT("count", &opt.count, "N", 1, 9e15,
+                "number of records to generate (synth-*)"),
     DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the generator (0)"),
     DPF_OPT_INT("side", &opt.side, "N", 16, 128, "edge of a synth-tumour volume (64)"),
     DPF_OPT_INT("channels", &opt.channels, "N", 1, 4, "channels of synth-tumour (4)"),
@@ -147,15 +148,17 @@ static const struct dpf_stage_info info = {
     .summary = "read a data set or file into a stream",
     .reads = "a named data set (digits:train, mnist:test, ...) or files",
     .writes = "x: the records as stored; y: labels or target, mask: voxel classes",
-    .privacy = "none spent; the stream is marked private unless --public, and its source "
+    .privacy = "none spent; the stream is marked private unless --public. Its source is "
                "named by a digest that only the owner of the records can compute",
     .example = "dpflow load digits:train | dpflow inspect",
     .detail =
         "A named data set is NAME:train or NAME:test; digits:all has both parts.\n"
-        "Files may be packed as .gz or .xz (.npz is packed itself).\n\n"
-        "The owner's key, which keeps digests of private records from being tested,\n"
-        "is made at the first use: in $DPFLOW_OWNER_KEY, or dpflow/owner.key in\n"
-        "$XDG_CONFIG_HOME or ~/.config. Records in a pipe have no digest.",
+        "Files may be compressed as .gz or .xz (.npz is compressed itself).\n"
+        "\n"
+        "The owner's key protects digests of private records from guessing. It is made "
+        "at the\n"
+        "first use, in $DPFLOW_OWNER_KEY, or in dpflow/owner.key in $XDG_CONFIG_HOME or\n"
+        "~/.config. Records from a pipe have no digest.",
     .add_tables = dpf_catalog_tables,
     .arguments = "DATASET|FILE...",
     .add_words = dpf_catalog_words,

@@ -106,8 +106,8 @@ enum dpf_status dpf_normalize_open(struct dpf_stage *s, struct dpf_error *e)
     }
     if (status == DPF_OK && n->lot_mean && s->in.is_private)
         status = dpf_fail(e, DPF_PRIVACY,
-                          "the mean of a lot is made of all its records: '--lot-mean' is "
-                          "for public or protected ones");
+                          "the mean of a lot depends on all its records: '--lot-mean' "
+                          "needs public or protected records");
     if (n->lot_mean) {
         if (s->in.is_protected)
             dpf_ledger_add_mixing(&s->out.events, s->info->name, "lot");

@@ -54,8 +54,9 @@ static enum dpf_status check_features(const struct dpf_perturb *p,
                               "the plain variant has no relevance and no epsilon")
                    : DPF_OK;
     if (!(p->label_epsilon > 0))
-        return dpf_fail(e, DPF_USAGE,
-                        "features leave with their classes: give '--label-epsilon'");
+        return dpf_fail(
+            e, DPF_USAGE,
+            "features are released with their classes: give '--label-epsilon'");
     if (p->paper && (!p->lot || !(p->neurons > 0) || !p->hidden))
         return dpf_fail(e, DPF_USAGE,
                         "the paper's sensitivities need '--lot', '--neurons' and "
@@ -81,7 +82,8 @@ static enum dpf_status take_classes(struct dpf_perturb *p, struct dpf_header *h,
         return dpf_fail(e, DPF_USAGE, "target '%s' has more than %llu classes", y->name,
                         (unsigned long long)fit);
     if (y->classes < 2 || dpf_shape_elements(&y->shape) != 1)
-        return dpf_fail(e, DPF_USAGE, "target '%s' is not one class a record", y->name);
+        return dpf_fail(e, DPF_USAGE,
+                        "target '%s' does not hold one class for each record", y->name);
     own->classes = y->classes;
     return DPF_OK;
 }

@@ -20,58 +20,64 @@ static const struct dpf_option options[] = {
      .target = &job.release_word,
      DPF_CHOICES(dpf_releases),
      .arg = "WHAT",
-     .help = "each record (local privacy), the sum of all, the coefficients of least "
-             "squares, the mean relevance of features, or features by their relevance",
+     .help = "records: each record (local privacy); sum: the sum of all; quadratic: the "
+             "coefficients of least squares; relevance: the mean relevance of each "
+             "feature; features: each record, with noise set by relevance",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_CHOICE("mechanism", &job.mechanism, dpf_noises, "NAME",
                    "the noise on records and sums"),
+    DPF_OPT_CHOICE("variant", &job.variant, dpf_variant_words, "NAME",
+                   "paper (as printed), sound (with a proof), plain (no noise); "
+                   "quadratic: also gaussian"),
+    DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the epsilon to spend"),
+    DPF_OPT_REAL("share", &job.share, "P", 1e-9, 1,
+                 "spend only this part of --epsilon (1)"),
+    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "the delta of Gaussian noise"),
     DPF_OPT_CHOICE(
-        "variant", &job.variant, dpf_variant_words, "NAME",
-        "paper (as printed), sound (proven); quadratic: gaussian, too; plain: no "
-        "noise"),
-    DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the privacy to spend"),
-    DPF_OPT_REAL("share", &job.share, "P", 1e-9, 1, "spend only this part of it (1)"),
-    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "of Gaussian noise"),
-    DPF_OPT_CHOICE("relation", &job.relation, dpf_central_words, "NAME",
-                   "who is a neighbour: one record more or less, or one replaced"),
+        "relation", &job.relation, dpf_central_words, "NAME",
+        "the neighbouring relation: one record added or removed, or one replaced"),
     DPF_OPT_REAL("clip-l1", &job.clip_l1, "R", 1e-30, 1e30,
-                 "cut each record down to this L1 norm; else its declared bounds count"),
-    DPF_OPT_REAL("clip-l2", &job.clip_l2, "R", 1e-30, 1e30,
-                 "the same in L2, for Gaussian noise (the declared norm)"),
+                 "clip each record to this L1 norm (else the declared bounds give its "
+                 "sensitivity)"),
+    DPF_OPT_REAL(
+        "clip-l2", &job.clip_l2, "R", 1e-30, 1e30,
+        "clip each record to this L2 norm, for Gaussian noise (the declared norm)"),
     DPF_OPT_ENDPOINT("relevance", &job.relevance, "STREAM",
-                     "features: how relevant each is; the noise follows it. Without, all "
-                     "get the same (ILM)",
+                     "features: their relevance, which sets the noise of each. Without "
+                     "it all get the same noise (ILM)",
                      0),
     DPF_OPT_REAL("label-epsilon", &job.label_epsilon, "E", 1e-9, 1e6,
-                 "features: what is spent on the class"),
+                 "features: the epsilon of the class"),
     DPF_OPT_REAL("label-share", &job.label_share, "P", 1e-9, 1,
-                 "features: the same as a part of --epsilon"),
+                 "features: the epsilon of the class, as a part of --epsilon"),
     DPF_OPT_INT("lot", &job.lot, "B", 1, 1e9,
-                "features, paper: records of a training step; noise is divided by it"),
-    DPF_OPT_REAL(
-        "neurons", &job.neurons, "N", 1e-9, 1e9,
-        "features, paper: |h_0|, how many first neurons a feature is counted for"),
+                "features, paper: number of records in a training step, by which noise "
+                "is divided"),
+    DPF_OPT_REAL("neurons", &job.neurons, "N", 1e-9, 1e9,
+                 "features, paper: |h_0|, the number of neurons of the first hidden "
+                 "layer that count for a feature"),
     DPF_OPT_INT("hidden", &job.hidden, "N", 1, 1e9,
-                "features, paper: |h_k|, neurons of the last hidden layer"),
+                "features, paper: |h_k|, the number of neurons of the last hidden layer"),
     DPF_OPT_CHOICE("draw", &job.draw, dpf_draw_words, "WHEN",
-                   "features, paper: noise for each record, or one draw for each lot or "
-                   "for all, which protects nothing (record)"),
-    DPF_OPT_CHOICE(
-        "coefficients", &job.coefficients, dpf_coefficient_words, "WHICH",
-        "features, paper: of the loss: all, as printed, or the first, which the "
-        "class decides (the second is 1/8 for all records) (all)"),
+                   "features, paper: independent noise for each record, or one draw for "
+                   "each lot or for the stream, which gives no protection (record)"),
+    DPF_OPT_CHOICE("coefficients", &job.coefficients, dpf_coefficient_words, "WHICH",
+                   "features, paper: the coefficients of the loss that get noise: all, "
+                   "as printed, or only the first, which depends on the class (the "
+                   "second is 1/8 for all records) (all)"),
     DPF_OPT_REAL("limit", &job.limit, "R", 1e-30, 1e30,
-                 "features: cut noisy values to [-R,R]"),
-    DPF_OPT_STRING("field", &job.field, "NAME", "what is perturbed (x)"),
+                 "features: clip noisy values to [-R,R]"),
+    DPF_OPT_STRING("field", &job.field, "NAME", "the field to perturb (x)"),
     DPF_OPT_STRING("target", &job.target, "NAME",
-                   "what is to be predicted, a number or a class (y)"),
+                   "the field to predict, a number or a class (y)"),
     DPF_OPT_FLAG("no-intercept", &job.no_intercept,
-                 "quadratic: no constant beside the features"),
+                 "quadratic: without a constant feature"),
     DPF_OPT_FLAG("only", &job.only, "records: drop all other fields"),
     DPF_OPT_FLAG("non-private", &job.non_private,
                  "accept a release without noise; the ledger says so"),
-    DPF_OPT_INT("insecure-seed", &job.seed, "N", 0, 9e15,
-                "draw the noise from N: the same each time, and no protection"),
+    DPF_OPT_INT(
+        "insecure-seed", &job.seed, "N", 0, 9e15,
+        "draw the noise from seed N, for tests: the result repeats and is not protected"),
     DPF_OPT_END,
 };
 
@@ -111,7 +117,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_perturb *p = s->state;
     uint64_t clipped = p->release->clipped(p);
-    if (clipped && s->in.is_private) /* how many is nobody's business */
+    if (clipped && s->in.is_private) /* the number is private */
         dpf_notice("some values or records were outside their bounds and were clipped");
     else if (clipped)
         dpf_notice("%llu values or records were outside their bounds and were clipped",
@@ -140,19 +146,23 @@ static const struct dpf_stage_info info = {
         "dpflow load synth-census:train --limit 2000 | dpflow normalize --declared "
         "--signed | dpflow normalize --field y --declared --signed | dpflow perturb "
         "--release quadratic --variant sound --epsilon 1 | dpflow inspect",
-    .detail =
-        "Values outside the bounds are clipped and counted, without saying which.\n"
-        "\n"
-        "quadratic: the coefficients are of sum (w x - y)^2: gram is the sum of x x', "
-        "moment of\nx y', with a constant 1 in front of x unless --no-intercept. Paper "
-        "and sound variants\nprotect under replace-one.\n"
-        "\n"
-        "relevance, features: AdLM (Phan et al. 2017), or ILM without --relevance. x "
-        "gets Laplace\nnoise once, more where it matters less. Paper: y becomes the "
-        "noisy "
-        "coefficients 1/2 - y\nand 1/8 of each class, for 'train --loss taylor2'. Sound: "
-        "local privacy, the budget\nshared out by the cube root of relevance, y by "
-        "randomised response.",
+    .detail = "Values outside the bounds are clipped and counted, without saying which.\n"
+              "\n"
+              "quadratic: the loss is sum (w x - y)^2. gram is the sum of x x', moment "
+              "the sum of x y',\n"
+              "with a constant 1 as first feature unless --no-intercept. The paper and "
+              "sound variants\n"
+              "protect under replace-one.\n"
+              "\n"
+              "relevance, features: AdLM (Phan et al. 2017), or ILM without --relevance. "
+              "x gets Laplace\n"
+              "noise once; less relevant features get more. Paper: y becomes the noisy "
+              "coefficients\n"
+              "1/2 - y and 1/8 of each class, for 'train --loss taylor2'. Sound: local "
+              "privacy; each\n"
+              "feature's part of the budget is proportional to the cube root of its "
+              "relevance, and y\n"
+              "gets randomised response.",
     .kind = DPF_FILTER,
     .options = options,
     .state = &job,

@@ -53,7 +53,8 @@ static enum dpf_status take_target(struct dpf_perturb *p, struct dpf_header *h,
     plan->classes = f->classes > 0;
     plan->outputs = plan->classes ? (size_t)f->classes : 1;
     if (dpf_shape_elements(&f->shape) != 1 || f->dtype == DPF_BITS)
-        return dpf_fail(e, DPF_USAGE, "target '%s' is not one number a record", f->name);
+        return dpf_fail(e, DPF_USAGE,
+                        "target '%s' does not hold one number for each record", f->name);
     if (!plan->classes &&
         (f->bounds.count != 1 || f->bounds.lo[0] < -1 || f->bounds.hi[0] > 1))
         return dpf_fail(e, DPF_USAGE,

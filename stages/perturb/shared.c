@@ -19,11 +19,10 @@ enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf
     if (b->radius > 0)
         return DPF_OK;
     if (f->bounds.count == 0)
-        return dpf_fail(
-            e, DPF_USAGE,
-            "field '%s' has no declared bounds: the sensitivity cannot be told "
-            "from the data; normalize declares them",
-            f->name);
+        return dpf_fail(e, DPF_USAGE,
+                        "field '%s' has no declared bounds: the sensitivity must not "
+                        "depend on the data; 'normalize' declares bounds",
+                        f->name);
     for (size_t i = 0; i < b->values; i++) {
         size_t at = f->bounds.count == 1 ? 0 : i;
         b->lo[i] = f->bounds.lo[at];

@@ -66,10 +66,10 @@ const char *dpf_randomize_describe(struct dpf_text *text)
     for (const struct dpf_randomiser_row *row = dpf_randomisers; row->name; row++)
         dpf_text_addf(text, "%-12s %s\n", row->name, row->is->summary);
     dpf_text_add(text,
-                 "\nThe proven epsilon of bits that are changed one by one is the sum "
-                 "over all bits. With\n--labels joint one message is about the record "
-                 "and its label, and y becomes a code that\n'aggregate' reads. With "
-                 "--remember, what is already in FILE is sent as it was; a record\nthat "
-                 "is not the one of before is refused.");
+                 "\nWhere bits are randomised one by one, the proven epsilon is the sum "
+                 "over all bits.\nWith --labels joint one message describes the record "
+                 "and its label, and y becomes a\ncode that 'aggregate' reads. With "
+                 "--remember, a record whose message is in FILE is sent\nwith the same "
+                 "bits; a record that differs from the remembered one is refused.");
     return dpf_text_get(text);
 }

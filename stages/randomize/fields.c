@@ -45,7 +45,7 @@ static enum dpf_status check_label(const struct dpf_randomize *j,
 {
     if (y && j->labels == DPF_LABELS_NONE)
         return dpf_fail(e, DPF_USAGE,
-                        "say what becomes of the labels in field '%s': '--labels clear', "
+                        "say what happens to the labels in field '%s': '--labels clear', "
                         "'response' or 'drop'%s",
                         y->name, j->method->takes_label ? " (or 'joint')" : "");
     if (!y && j->labels != DPF_LABELS_NONE && j->labels != DPF_LABELS_DROP)

@@ -87,7 +87,8 @@ static void digest_record(struct dpf_release_memory *m, const struct dpf_batch *
 static enum dpf_status damaged(const struct dpf_release_memory *m, struct dpf_error *e)
 {
     return dpf_fail(e, DPF_BAD_STREAM,
-                    "'%s' is damaged: what has left is not known, so nothing may follow",
+                    "'%s' is damaged: it is not known which records were released, so "
+                    "none may be released",
                     m->path);
 }
 
@@ -131,11 +132,11 @@ static enum dpf_status read_all(struct dpf_release_memory *m, uint64_t size,
 {
     char head[HEAD];
     if (pread(m->fd, head, HEAD, 0) != HEAD || memcmp(head, magic, MAGIC) != 0)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no memory of releases", m->path);
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is not a file of '--remember'", m->path);
     if (memcmp(head + MAGIC, identity, DPF_FINGERPRINT_HEX) != 0)
         return dpf_fail(e, DPF_PRIVACY,
-                        "'%s' remembers releases by other options: releasing the records "
-                        "anew would cost as much again",
+                        "'%s' holds releases with other options: releasing the records "
+                        "again costs again",
                         m->path);
     uint64_t at = HEAD, end = 1;
     enum dpf_status status = DPF_OK;
@@ -193,7 +194,7 @@ enum dpf_status dpf_release_memory_open(struct dpf_release_memory *m, const char
     ssize_t there = pread(m->fd, start, (size_t)info.st_size, 0);
     size_t known = there < MAGIC ? (size_t)(there < 0 ? 0 : there) : MAGIC;
     if (there != info.st_size || memcmp(start, magic, known) != 0)
-        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is no memory of releases", m->path);
+        return dpf_fail(e, DPF_BAD_STREAM, "'%s' is not a file of '--remember'", m->path);
     if (ftruncate(m->fd, 0) != 0 || lseek(m->fd, 0, SEEK_SET) != 0 ||
         !dpf_write_all(m->fd, magic, MAGIC) ||
         !dpf_write_all(m->fd, identity, DPF_FINGERPRINT_HEX) || fsync(m->fd) != 0 ||
@@ -218,9 +219,10 @@ enum dpf_status dpf_release_memory_recall(struct dpf_release_memory *m,
         return dpf_fail_errno(e, "cannot read '%s'", m->path);
     digest_record(m, in, row, digest);
     if (memcmp(digest, m->row, DIGEST) != 0)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "record %llu is not the one that was released before ('%s')",
-                        (unsigned long long)m->next, m->path);
+        return dpf_fail(
+            e, DPF_PRIVACY,
+            "record %llu differs from the one that was released before ('%s')",
+            (unsigned long long)m->next, m->path);
     const unsigned char *from = m->row + DIGEST;
     for (int i = 0; i < out->count; i++) {
         size_t bytes = dpf_tensor_row_bytes(&out->tensor[i]);

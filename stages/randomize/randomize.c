@@ -16,7 +16,7 @@ static const struct dpf_option options[] = {
      .target = &job.method_word,
      DPF_CHOICES(dpf_randomisers),
      .arg = "NAME",
-     .help = "how, see above",
+     .help = "the randomisation method, see above",
      .flags = DPF_OPTION_REQUIRED},
     {.name = "epsilon",
      .kind = DPF_KIND_REAL,
@@ -24,29 +24,30 @@ static const struct dpf_option options[] = {
      .arg = "E",
      .lo = 1e-9,
      .hi = 1e6,
-     .help = "what the method claims for a record",
+     .help = "the epsilon that the method claims for a record",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_REAL("alpha", &job.alpha, "A", 1e-6, 1e6,
                  "moue, uer: the privacy budget coefficient"),
-    DPF_OPT_CHOICE("labels", &job.labels_word, dpf_labels_rows, "HOW",
-                   "what becomes of labels: clear (as they are, not protected), response "
-                   "(randomised by themselves), joint (privunit: with the record), drop"),
+    DPF_OPT_CHOICE(
+        "labels", &job.labels_word, dpf_labels_rows, "HOW",
+        "what happens to labels: clear (written as they are, not protected), response "
+        "(randomised on their own), joint (privunit: randomised with the record), drop"),
     DPF_OPT_REAL("label-epsilon", &job.label_epsilon, "E", 1e-9, 36,
-                 "of '--labels response', beside the record's"),
+                 "epsilon of '--labels response', in addition to --epsilon"),
     DPF_OPT_INT("codebook", &job.codebook, "K", 2, DPF_SPHERE_MAX_DIRECTIONS,
-                "privunit: directions to choose among (4096)"),
+                "privunit: number of directions to choose from (4096)"),
     DPF_OPT_INT("public-seed", &job.public_seed, "N", 0, 9e15,
-                "privunit: of the directions, the same for all owners (0)"),
+                "privunit: seed of the directions, the same for all owners (0)"),
     DPF_OPT_INT("owner", &job.owner, "N", 0, 1e9,
-                "privunit: a public number of this owner's, so that owners' messages do "
-                "not err in the same way (0)"),
-    DPF_OPT_STRING("field", &job.field, "NAME", "what is randomised (x)"),
+                "privunit: a public number of this owner, so that errors of different "
+                "owners are independent (0)"),
+    DPF_OPT_STRING("field", &job.field, "NAME", "the field to randomise (x)"),
     DPF_OPT_STRING("label", &job.label, "NAME", "the field with the labels (y)"),
     DPF_OPT_OUTFILE("remember", &job.remember, "FILE",
-                    "keep what left here, and send the same again: a record is released "
-                    "once and for all"),
+                    "keep the messages in FILE and send the same ones again: each record "
+                    "is released once"),
     DPF_OPT_INT("insecure-seed", &job.seed, "N", 0, 9e15,
-                "draw from N: the same each time, and no protection"),
+                "draw from seed N, for tests: the result repeats and is not protected"),
     DPF_OPT_END,
 };
 
@@ -141,10 +142,10 @@ static void on_release(struct dpf_stage *s)
 
 static struct dpf_stage_info info = {
     .name = "randomize",
-    .summary = "change records with known probabilities before they leave their owner",
+    .summary = "randomise records for local privacy, before they leave their owner",
     .reads = "x: packed bits, a class, or numbers; y: labels",
-    .writes = "x: what the method makes of it; y if it is wanted; no other field",
-    .privacy = "local: what the method claims and what is proven, both in the ledger",
+    .writes = "x: the randomised values; y unless --labels drop; no other field",
+    .privacy = "local: the claimed and the proven epsilon are in the ledger",
     .example = "dpflow load digits:train | dpflow normalize --zscore | dpflow "
                "encode-binary --whole 2 --fraction 5 | dpflow randomize --method uer "
                "--alpha 7 --epsilon 0.5 --labels clear | dpflow account",

@@ -8,7 +8,7 @@
 #include "privacy/response.h"
 #include "stage/stage.h"
 
-/* What becomes of the labels beside the records. */
+/* What happens to the labels of the records. */
 enum dpf_labels {
     DPF_LABELS_NONE,     /* there are none */
     DPF_LABELS_CLEAR,    /* as they are: not protected, and the ledger says so */

@@ -79,7 +79,7 @@ static void tell(const struct dpf_quadratic_repair *repair,
 {
     if (repair->none && o->smallest <= 0)
         dpf_notice("the noisy form has no minimum (smallest eigenvalue %.4g): this is a "
-                   "saddle point; '--repair ridge' mends it",
+                   "saddle point; '--repair ridge' corrects it",
                    o->smallest);
     else
         dpf_notice("smallest eigenvalue %.4g, ridge %.4g, %zu of %zu directions dropped",
@@ -105,7 +105,7 @@ static enum dpf_status begin_prior(void *context, struct dpf_header *h,
     const struct dpf_field *a, *b;
     if (h->is_private)
         return dpf_fail(e, DPF_PRIVACY,
-                        "the prior is made of private records, without a mechanism");
+                        "the prior was computed from private records without noise");
     if (!has_form(h, &a, &b) || a->shape.dim[0] != p->n || b->shape.dim[1] != p->outputs)
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the prior is not a quadratic form of %zu variables and %zu "
@@ -170,7 +170,7 @@ static enum dpf_status check_form(const struct dpf_quadratic_form *form, bool in
         if (!isfinite(i < grams ? form->a[i] : form->b[i - grams]))
             return dpf_fail(e, DPF_BAD_STREAM, "a coefficient is not a finite number");
     if (!isfinite(form->noise_stddev) || form->noise_stddev < 0 || form->n <= intercept)
-        return dpf_fail(e, DPF_BAD_STREAM, "the quadratic form does not fit together");
+        return dpf_fail(e, DPF_BAD_STREAM, "the sizes of gram and moment do not match");
     return DPF_OK;
 }
 

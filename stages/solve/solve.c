@@ -32,23 +32,27 @@ static const struct dpf_option options[] = {
      .target = &state.what,
      DPF_CHOICES(solvers),
      .arg = "WHAT",
-     .help = "quadratic: the minimum of the quadratic form that perturb or aggregate "
-             "made; components: the principal components of the records",
+     .help = "quadratic: the minimum of the quadratic form that 'perturb' or 'aggregate' "
+             "wrote; components: the principal components of the records",
      .flags = DPF_OPTION_REQUIRED},
-    DPF_OPT_CHOICE("repair", &state.repair, dpf_repair_words, "HOW",
-                   "quadratic: of a form that noise left without a minimum (ridge), or "
-                   "none"),
+    DPF_OPT_CHOICE(
+        "repair", &state.repair, dpf_repair_words, "HOW",
+        "quadratic, for a noisy form that may have no minimum: ridge adds a ridge and "
+        "drops directions that still have none; none solves the form as it is (ridge)"),
     DPF_OPT_REAL("ridge", &state.ridge, "R", 0, 1e6,
-                 "of the repair, in units of the noise's spectral edge (1)"),
+                 "quadratic: size of the ridge, as a multiple of the noise's largest "
+                 "eigenvalue (1)"),
     DPF_OPT_ENDPOINT("prior", &state.prior, "STREAM",
-                     "quadratic: a form of public records, to be added", 0),
+                     "quadratic: a form of public records, added to the one that is read",
+                     0),
     DPF_OPT_REAL("prior-weight", &state.prior_weight, "W", 0, 1e9,
-                 "the weight of each record of the prior (1)"),
+                 "quadratic: weight of each record of --prior (1)"),
     DPF_OPT_INT("components", &state.component_count, "K", 1, 8192,
-                "components: how many of them"),
+                "components: number of components (required)"),
     DPF_OPT_REAL("whiten", &state.whiten, "W", 0, 1,
-                 "components: divide each by its deviation to the power W (0)"),
-    DPF_OPT_STRING("field", &state.field, "NAME", "components: the records (x)"),
+                 "components: divide each by its standard deviation to the power W (0)"),
+    DPF_OPT_STRING("field", &state.field, "NAME",
+                   "components: the field with the records (x)"),
     DPF_OPT_OUTFILE("export", &state.export_file, "FILE",
                     "write the weights as safetensors"),
     DPF_OPT_END,
@@ -115,14 +119,15 @@ enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features
 
 static const struct dpf_stage_info info = {
     .name = "solve",
-    .summary = "a model in closed form: of a quadratic form, or principal components",
+    .summary = "compute a model in closed form: least squares or principal components",
     .reads = "one quadratic form (gram, moment, noise, intercept); or x: numbers",
     .writes = "a model: a dense layer with its weights",
     .privacy = "none spent: a model of private numbers is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow solve "
                "--what components --components 8 | dpflow inspect",
-    .detail = "A quadratic form whose noise left it without a minimum is repaired by a "
-              "ridge. With\n--prior a form of public records is added first.",
+    .detail = "Noise can leave a quadratic form without a minimum. By default a ridge is "
+              "added that\n"
+              "corrects this. With --prior, a form of public records is added first.",
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,

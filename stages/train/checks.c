@@ -28,10 +28,9 @@ static enum dpf_status check_noise(const struct dpf_train *v, const struct dpf_s
     if (v->population && strcmp(v->sampling, "poisson") != 0)
         return dpf_fail(e, DPF_USAGE, "option '--population' needs '--sampling poisson'");
     if (v->validation > 0 || v->patience)
-        return dpf_fail(
-            e, DPF_PRIVACY,
-            "validation would use records without a mechanism: hold them back "
-            "with split, before training");
+        return dpf_fail(e, DPF_PRIVACY,
+                        "validation would use records without noise: hold them back with "
+                        "'split' before training");
     return DPF_OK;
 }
 

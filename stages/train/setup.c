@@ -39,11 +39,10 @@ enum dpf_status dpf_train_open(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = check_files(v, e);
     if (status == DPF_OK && dpf_train_is_noisy(v) && s->in.is_private && !v->population &&
         strcmp(v->sampling, "poisson") == 0 && dpf_ledger_count_is_private(&s->in.events))
-        status =
-            dpf_fail(e, DPF_PRIVACY,
-                     "records were chosen by content or label, so how many there are "
-                     "is private, and the sampling rate would tell it: give "
-                     "'--population N' with a public N");
+        status = dpf_fail(e, DPF_PRIVACY,
+                          "records were chosen by content or label, so their number is "
+                          "private, and the sampling rate would reveal it: give "
+                          "'--population N' with a public N");
     s->drops_others =
         dpf_train_is_noisy(v); /* nothing leaves that the mechanism has not seen */
     if (status == DPF_OK && v->model)
@@ -88,7 +87,7 @@ static enum dpf_status begin_watched(void *context, struct dpf_header *h,
     if (h->is_private)
         return dpf_fail(e, DPF_PRIVACY,
                         "records to watch have to be public or randomised: their scores "
-                        "are told after every epoch");
+                        "are printed after every epoch");
     return dpf_dataset_init(&v->watched, h, &v->watched_need, e);
 }
 

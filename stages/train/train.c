@@ -23,77 +23,83 @@ static const struct dpf_option options[] = {
      .kind = DPF_KIND_STRING,
      .target = &state.arch,
      .arg = "NAME|FILE",
-     .help = "the network: an architecture's name, a file with its text, or linear or "
-             "fc:H (one hidden layer), cut to the records",
+     .help =
+         "the network: an architecture's name, a file with its text, or linear or fc:H "
+         "(one hidden layer of H neurons), which take their sizes from the records",
      .may_change = "a checkpoint is of the network's text, wherever that stands"},
     DPF_OPT_ENDPOINT("model", &state.model, "STREAM",
-                     "start from this model, network and weights", 0),
+                     "start from this model (network and weights)", 0),
     DPF_OPT_FILE("weights", &state.weights, "FILE",
                  "start from these weights (safetensors)"),
     DPF_OPT_CHOICE("init", &state.init, dpf_initialisers, "NAME",
                    "how the first weights are drawn (he-normal)"),
-    DPF_OPT_STRING("field", &state.x, "NAME", "what the network reads (x)"),
-    DPF_OPT_STRING("target", &state.y, "NAME", "what it should say (y)"),
+    DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
+    DPF_OPT_STRING("target", &state.y, "NAME", "the field with the targets (y)"),
     DPF_OPT_CHOICE("loss", &state.loss, dpf_losses, "NAME", "the loss (cross-entropy)"),
     DPF_OPT_CHOICE("optimiser", &state.optimiser_kind, dpf_step_kinds, "NAME",
-                   "(momentum)"),
+                   "the optimiser (momentum)"),
     DPF_OPT_REAL("rate", &state.rate, "R", 1e-12, 1e6, "learning rate (required)"),
-    DPF_OPT_REAL("momentum", &state.momentum, "M", 0, 0.999999, "of momentum (0.9)"),
-    DPF_OPT_CHOICE("schedule", &state.schedule, dpf_schedules, "NAME",
-                   "how the rate changes: linear and cosine go to --final-rate and stay"),
-    DPF_OPT_REAL("final-rate", &state.final_rate, "R", 0, 1e6, "where the rate ends (0)"),
+    DPF_OPT_REAL("momentum", &state.momentum, "M", 0, 0.999999,
+                 "coefficient of '--optimiser momentum' (0.9)"),
+    DPF_OPT_CHOICE(
+        "schedule", &state.schedule, dpf_schedules, "NAME",
+        "how the rate changes: linear and cosine lead to --final-rate (constant)"),
+    DPF_OPT_REAL("final-rate", &state.final_rate, "R", 0, 1e6,
+                 "the last learning rate (0)"),
     DPF_OPT_INT("schedule-epochs", &state.schedule_epochs, "N", 1, 1e9,
-                "after so many epochs (--epochs)"),
+                "number of epochs until --final-rate (--epochs)"),
     DPF_OPT_REAL("l1", &state.l1, "P", 0, 1e6, "L1 penalty (0)"),
     DPF_OPT_REAL("l2", &state.l2, "P", 0, 1e6, "L2 penalty (0)"),
     DPF_OPT_INT("epochs", &state.epochs, "N", 1, 1e9,
-                "passes over the records (required)"),
-    DPF_OPT_INT("lot", &state.lot, "N", 1, 4e9, "records in a step (128)"),
-    DPF_OPT_CHOICE(
-        "sampling", &state.sampling, dpf_sampling_choices, "HOW",
-        "lots: shuffle, poisson (each record independently), or sequence (in order)"),
+                "number of passes over the records (required)"),
+    DPF_OPT_INT("lot", &state.lot, "N", 1, 4e9, "number of records in a step (128)"),
+    DPF_OPT_CHOICE("sampling", &state.sampling, dpf_sampling_choices, "HOW",
+                   "how lots are drawn: shuffle, poisson (each record independently), or "
+                   "sequence (in order)"),
     DPF_OPT_REAL("clip-l2", &state.clip_l2, "C", 1e-12, 1e12,
-                 "cut each record's gradient down to this norm"),
-    DPF_OPT_CHOICE(
-        "clip", &state.clip, dpf_clip_choices, "RULE",
-        "the whole gradient (flat), each of L layers' (the whole is then C sqrt L), or "
-        "scaled (automatic)"),
-    DPF_OPT_REAL("final-clip-l2", &state.final_clip_l2, "C", 1e-12, 1e12,
-                 "where the norm ends, linearly from epoch to epoch"),
+                 "clip each record's gradient to this L2 norm"),
+    DPF_OPT_CHOICE("clip", &state.clip, dpf_clip_choices, "RULE",
+                   "flat: clip the whole gradient; layer: clip each of L layers (the "
+                   "whole is then bounded by C sqrt L); automatic: scale every gradient"),
+    DPF_OPT_REAL(
+        "final-clip-l2", &state.final_clip_l2, "C", 1e-12, 1e12,
+        "the clip norm of the last epoch; it changes linearly from epoch to epoch"),
     DPF_OPT_REAL(
         "noise-multiplier", &state.noise_multiplier, "S", 0.02, 1e6,
         "Gaussian noise on each lot's sum, in units of its sensitivity (DP-SGD)"),
-    DPF_OPT_REAL("final-noise-multiplier", &state.final_noise_multiplier, "S", 0.02, 1e6,
-                 "where the multiplier ends, linearly from epoch to epoch"),
     DPF_OPT_REAL(
-        "target-epsilon", &state.target_epsilon, "E", 1e-6, 1e4,
-        "choose the noise for this epsilon; with --noise-multiplier, stop before "
-        "it would be exceeded"),
+        "final-noise-multiplier", &state.final_noise_multiplier, "S", 0.02, 1e6,
+        "the multiplier of the last epoch; it changes linearly from epoch to epoch"),
+    DPF_OPT_REAL("target-epsilon", &state.target_epsilon, "E", 1e-6, 1e4,
+                 "choose the noise for this epsilon; with --noise-multiplier, stop "
+                 "before this epsilon is exceeded"),
     DPF_OPT_REAL("delta", &state.delta, "D", 1e-300, 0.5,
-                 "of every epsilon that is stated"),
+                 "the delta of every epsilon that is stated"),
     DPF_OPT_INT("population", &state.population, "N", 1, 4e9,
-                "public number of records for lots and epochs (the number that came, "
+                "a public number of records, for lots and epochs (else the true number, "
                 "which is then public; required after a choice by content or label)"),
     {.name = "solve", /* so that the error can name the stage that does it now */
      .kind = DPF_KIND_STRING,
      .target = &state.solve,
      .flags = DPF_OPTION_HIDDEN,
      .may_change = "it is refused"},
-    DPF_OPT_REAL("validation", &state.validation, "F", 0, 0.9,
-                 "hold this share back and report on it"),
+    DPF_OPT_REAL(
+        "validation", &state.validation, "F", 0, 0.9,
+        "hold this share of the records back and report loss and accuracy on it"),
     DPF_OPT_INT("patience", &state.patience, "N", 1, 1e9,
                 "stop after N epochs without a lower validation loss; keep the best"),
     DPF_OPT_INT_MAY_CHANGE("threads", &state.threads, "N", 1, 1024,
-                           "(as many as there are processors)",
+                           "number of threads (one for each processor)",
                            "a machine may have others; a notice tells of other rounding"),
-    DPF_OPT_INT_MAY_CHANGE("microbatch", &state.microbatch, "N", 1, 1e6,
-                           "records in memory at a time, a thread (what fits the caches)",
-                           "the number in effect is compared: without noise a notice "
-                           "tells of other rounding, with noise it may not change"),
+    DPF_OPT_INT_MAY_CHANGE(
+        "microbatch", &state.microbatch, "N", 1, 1e6,
+        "number of records that a thread computes at a time (as many as fit the caches)",
+        "the number in effect is compared: without noise a notice "
+        "tells of other rounding, with noise it may not change"),
     DPF_OPT_STRING("backend", &state.backend, "NAME",
                    "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_OUTFILE_MAY_CHANGE("checkpoint", &state.checkpoint, "FILE",
-                               "leave the state here, and go on from it",
+                               "save the state of training here, and continue from it",
                                "it is where the state stands"),
     {.name = "checkpoint-seconds",
      .kind = DPF_KIND_REAL,
@@ -101,7 +107,7 @@ static const struct dpf_option options[] = {
      .arg = "S",
      .lo = 0,
      .hi = 1e9,
-     .help = "between two, besides the end of each epoch (60)",
+     .help = "time between two checkpoints; one is also saved after each epoch (60)",
      .flags = DPF_OPTION_IMMATERIAL,
      .may_change = "it is when states are written, not what is computed"},
     DPF_OPT_OUTFILE_MAY_CHANGE("export", &state.export_file, "FILE",
@@ -111,7 +117,8 @@ static const struct dpf_option options[] = {
      .kind = DPF_KIND_ENDPOINT,
      .target = &state.watch,
      .arg = "STREAM",
-     .help = "score these records after each epoch, and use them for nothing else",
+     .help = "print loss and accuracy on these records after each epoch; they are not "
+             "trained on",
      .flags = DPF_OPTION_IMMATERIAL,
      .may_change = "what is watched changes no weight"},
     DPF_OPT_OUTFILE_MAY_CHANGE("history", &state.history, "FILE",
@@ -121,7 +128,8 @@ static const struct dpf_option options[] = {
                                "write the loss of every step as CSV",
                                "a report about the training"),
     DPF_OPT_INT("insecure-seed", &state.seed, "N", 0, 9e15,
-                "draw everything from N: the same result each time"),
+                "draw everything from seed N, for tests: the result repeats, and no "
+                "epsilon is stated"),
     DPF_OPT_END,
 };
 
@@ -130,24 +138,18 @@ static const struct dpf_stage_info info = {
     .summary = "fit a network to records and their targets",
     .reads = "x: numbers or packed bits, y: labels or values",
     .writes = "a model: the network with its weights",
-    .privacy =
-        "with noise, what the ledger says; else none is spent, and a model of private "
-        "records is as private as they are",
+    .privacy = "with noise, the ledger states it; without noise none is spent, and a "
+               "model of private records is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "
                "--arch tiny --epochs 5 --rate 0.1 | dpflow inspect",
-    .detail =
-        "Architectures: abadi-mnist, adlm-mnist, adlm-cifar, cnm-mnist, cnm-cifar, "
-        "latent-fc,\n"
-        "plain-mnist, plain-cifar, unet3d, tiny, dpsgd-mnist, dpsgd-digits, "
-        "dpsgd-cifar,\noriented-mnist, latent-fc256, embed-mnist, glyphs-mnist, "
-        "patches-cifar.\n\n"
-        "The same --insecure-seed, --threads and --microbatch give the same bits, also "
-        "when a\n"
-        "run was killed and goes on from its --checkpoint. With --clip-l2 any --threads "
-        "do.\n"
-        "Loss and accuracy that are shown while training depend on the records: they "
-        "are\n"
-        "for their owner's eyes.",
+    .detail = "The same --insecure-seed, --threads and --microbatch give the same bits, "
+              "also when a\n"
+              "run was killed and continues from its --checkpoint. With --clip-l2, "
+              "--threads may differ.\n"
+              "Loss and accuracy that are shown while training are computed from the "
+              "records without\n"
+              "noise: they are private.",
+    .add_tables = dpf_architecture_table,
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,

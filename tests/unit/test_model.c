@@ -127,7 +127,7 @@ static void test_mistakes(void)
          "there is a node of this name already: 'x'"},
         {"input x 4\nc = relu x\n", "net: the text names no output"},
         {"c = relu x\noutput c\n", "net:1: the input has to come before 'c'"},
-        {"input x 4\ninput y 4\noutput x\n", "net:2: a second input: 'y'"},
+        {"input x 4\ninput y 4\noutput x\n", "net:2: there is a second input: 'y'"},
         {"input x 4y\noutput x\n", "net:1: this is no shape"},
         {"input x 92160 bits\nr = relu x\noutput r\n",
          "packed bits are for 'dense' only"},

@@ -120,7 +120,7 @@ OPEN(uer, DPF_BITS_UER, false)
 static const char *const alpha[] = {"alpha", NULL};
 
 const struct dpf_randomiser dpf_randomiser_rr = {
-    .summary = "bits: each bit of a string is kept with one probability",
+    .summary = "bits: each bit is kept or flipped, all with the same probability",
     .reads = DPF_MESSAGE_BITS,
     .writes = DPF_MESSAGE_BITS,
     .source = "RAPPOR, as LATENT's Eq. 6",
@@ -129,7 +129,7 @@ const struct dpf_randomiser dpf_randomiser_rr = {
     .draw = draw_string};
 
 const struct dpf_randomiser dpf_randomiser_ue = {
-    .summary = "a class: each bit of its one-hot code, by one probability",
+    .summary = "a class: each bit of its one-hot code is kept or flipped, likewise",
 
     .reads = DPF_MESSAGE_CLASS,
     .writes = DPF_MESSAGE_BITS,
@@ -139,7 +139,7 @@ const struct dpf_randomiser dpf_randomiser_ue = {
     .draw = draw_one_hot};
 
 const struct dpf_randomiser dpf_randomiser_oue = {
-    .summary = "a class: the same with the probabilities of least variance",
+    .summary = "a class: the same, with the probabilities that give the least variance",
 
     .reads = DPF_MESSAGE_CLASS,
     .writes = DPF_MESSAGE_BITS,
@@ -149,7 +149,7 @@ const struct dpf_randomiser dpf_randomiser_oue = {
     .draw = draw_one_hot};
 
 const struct dpf_randomiser dpf_randomiser_moue = {
-    .summary = "bits: each bit, with probabilities that --alpha sets",
+    .summary = "bits: ones and zeros have different probabilities, which --alpha sets",
     .reads = DPF_MESSAGE_BITS,
     .writes = DPF_MESSAGE_BITS,
     .needs = alpha,
@@ -159,7 +159,7 @@ const struct dpf_randomiser dpf_randomiser_moue = {
     .draw = draw_string};
 
 const struct dpf_randomiser dpf_randomiser_uer = {
-    .summary = "bits: the same, with others at even and at odd places",
+    .summary = "bits: the same, with different probabilities at even and odd positions",
 
     .reads = DPF_MESSAGE_BITS,
     .writes = DPF_MESSAGE_BITS,

@@ -75,7 +75,8 @@ static void draw_olh(void *state, struct dpf_random *r,
 }
 
 const struct dpf_randomiser dpf_randomiser_olh = {
-    .summary = "a class: hashed, told by response; writes the classes with the same hash",
+    .summary =
+        "a class: its hash, by randomised response; writes all classes with that hash",
     .reads = DPF_MESSAGE_CLASS,
     .writes = DPF_MESSAGE_BITS,
     .source = "optimal local hashing, Wang et al. 2017",

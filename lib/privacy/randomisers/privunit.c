@@ -47,7 +47,7 @@ static void release_privunit(void *state)
 static const char *const codebook[] = {"codebook", "public-seed", "owner", NULL};
 
 const struct dpf_randomiser dpf_randomiser_privunit = {
-    .summary = "numbers: a direction near the record's; its length is lost",
+    .summary = "numbers: a direction near the record's direction; its length is not sent",
 
     .reads = DPF_MESSAGE_NUMBERS,
     .writes = DPF_MESSAGE_NUMBERS,

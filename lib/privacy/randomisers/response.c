@@ -29,7 +29,7 @@ static void draw_response(void *state, struct dpf_random *r,
 }
 
 const struct dpf_randomiser dpf_randomiser_response = {
-    .summary = "a class: kept, or replaced by another one",
+    .summary = "a class: kept, or replaced by another one (randomised response)",
 
     .reads = DPF_MESSAGE_CLASS,
     .writes = DPF_MESSAGE_CLASS,

@@ -36,7 +36,7 @@ static void draw_sampled_bit(void *state, struct dpf_random *r,
 }
 
 const struct dpf_randomiser dpf_randomiser_sampled_bit = {
-    .summary = "bits: one bit of the string; writes the estimate of all",
+    .summary = "bits: one bit of many is sent; writes an estimate of all",
 
     .reads = DPF_MESSAGE_BITS,
     .writes = DPF_MESSAGE_NUMBERS,

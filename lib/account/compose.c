@@ -8,15 +8,14 @@
 
 #include "base/banned.h"
 
-const char *const dpf_method_words[] = {"basic", "strong", "moments", "rdp",
-                                        "pld",   "gdp",    "best",    NULL};
-
-static bool has_gaussian(const struct dpf_spending *list, size_t count)
+/* The first mechanism whose losses have no largest, or NULL. */
+static const struct dpf_spending *find_unbounded(const struct dpf_spending *list,
+                                                 size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (list[i].kind == DPF_SPEND_GAUSSIAN)
-            return true;
-    return false;
+        if (list[i].kind->is_unbounded)
+            return &list[i];
+    return NULL;
 }
 
 static double all_uses(const struct dpf_spending *list, size_t count)
@@ -32,10 +31,10 @@ static double all_uses(const struct dpf_spending *list, size_t count)
 /* One use as (epsilon, delta): the epsilon, for its share of delta. */
 static double one_epsilon(const struct dpf_spending *s, double delta)
 {
-    if (s->kind != DPF_SPEND_GAUSSIAN)
+    if (!s->kind->is_unbounded)
         return dpf_spending_pure_epsilon(s);
     /* sampling makes d of the whole out of d / q of the sample */
-    double full = dpf_gdp_epsilon(1 / s->parameter, fmin(delta / s->rate, 0.999999));
+    double full = s->kind->epsilon(s, fmin(delta / s->rate, 0.999999));
     return full > 700 ? full : log1p(s->rate * expm1(full)) * (1 + 1e-13);
 }
 
@@ -48,26 +47,37 @@ static double basic(const struct dpf_spending *list, size_t count, double delta)
     return all_uses(list, count) == 1 ? total : total * (1 + 1e-15 * (double)(count + 1));
 }
 
+static enum dpf_status basic_epsilon(const struct dpf_spending *list, size_t count,
+                                     double delta, double *epsilon, struct dpf_error *e)
+{
+    (void)e;
+    *epsilon = basic(list, count, delta);
+    return DPF_OK;
+}
+
 static double strong_formula(double e, double k, double slack)
 {
     return e * sqrt(2 * k * log(1 / slack)) + k * e * expm1(e);
 }
 
-static double strong(const struct dpf_spending *s, double delta)
+static enum dpf_status strong_epsilon(const struct dpf_spending *s, size_t count,
+                                      double delta, double *epsilon, struct dpf_error *e)
 {
     double best = INFINITY, k = (double)s->count;
+    (void)count, (void)e;
     for (int i = 1; i < 20; i++) {
-        double slack = delta * (s->kind == DPF_SPEND_GAUSSIAN ? i / 20. : 1);
+        double slack = delta * (s->kind->is_unbounded ? i / 20. : 1);
         double share = (delta - slack) / k;
         best = fmin(best, strong_formula(one_epsilon(s, share), k, slack));
     }
-    return best * (1 + 1e-13);
+    *epsilon = best * (1 + 1e-13);
+    return DPF_OK;
 }
 
 double dpf_strong_linear_epsilon(const struct dpf_spending *s, double delta)
 {
     double best = INFINITY, k = (double)s->count;
-    if (s->kind != DPF_SPEND_GAUSSIAN)
+    if (s->kind != &dpf_spending_gaussian)
         return NAN;
     for (int i = 1; i < 200; i++) {
         double slack = delta * i / 200, share = (delta - slack) / (k * s->rate);
@@ -77,61 +87,112 @@ double dpf_strong_linear_epsilon(const struct dpf_spending *s, double delta)
     return best;
 }
 
-/* ------------------------------------------------------------------------- methods */
-
-const char *dpf_method_objection(enum dpf_method method, const struct dpf_spending *list,
-                                 size_t count, double delta)
-{
-    bool gaussian = has_gaussian(list, count);
-    if (method == DPF_METHOD_BEST)
-        return !(delta > 0) && gaussian ? "Gaussian noise needs a delta above 0" : NULL;
-    if (!(delta > 0) && (gaussian || method != DPF_METHOD_BASIC))
-        return "it needs a delta above 0";
-    if (method == DPF_METHOD_STRONG && count > 1)
-        return "it is for one mechanism, used several times";
-    for (size_t i = 0; method == DPF_METHOD_GDP && i < count; i++)
-        if (list[i].kind != DPF_SPEND_GAUSSIAN || list[i].rate < 1)
-            return "it is exact for Gaussians without sampling only";
-    for (size_t i = 0; i < count; i++)
-        if (method >= DPF_METHOD_MOMENTS && method <= DPF_METHOD_PLD &&
-            list[i].kind != DPF_SPEND_GAUSSIAN &&
-            dpf_spending_pure_epsilon(&list[i]) > 500)
-            return "a single loss is above 500";
-    return NULL;
-}
+/* -------------------------------------------------------------------------- GDP, RDP */
 
 static double gdp_mu(const struct dpf_spending *list, size_t count)
 {
     double square = 0;
     for (size_t i = 0; i < count; i++)
-        square += (double)list[i].count / (list[i].parameter * list[i].parameter);
+        square += (double)list[i].count / list[i].kind->gaussian_variance(&list[i]);
     return sqrt(square) * (1 + 1e-15);
 }
 
-static enum dpf_status by_method(enum dpf_method method, const struct dpf_spending *list,
-                                 size_t count, double delta, double *epsilon,
-                                 struct dpf_error *e)
+static enum dpf_status gdp_epsilon(const struct dpf_spending *list, size_t count,
+                                   double delta, double *epsilon, struct dpf_error *e)
 {
-    switch (method) {
-    case DPF_METHOD_BASIC:
-        *epsilon = basic(list, count, delta);
+    (void)e;
+    *epsilon = dpf_gdp_epsilon(gdp_mu(list, count), delta);
+    return DPF_OK;
+}
+
+static enum dpf_status rdp_epsilon(const struct dpf_spending *list, size_t count,
+                                   double delta, double *epsilon, struct dpf_error *e)
+{
+    return dpf_rdp_epsilon(list, count, delta, epsilon, NULL, e);
+}
+
+/* ---------------------------------------------------------------------- the methods */
+
+static enum dpf_status check_known(const struct dpf_spending *s, bool known,
+                                   const char *what, struct dpf_error *e)
+{
+    return known ? DPF_OK
+                 : dpf_fail(e, DPF_USAGE, "no %s is known for the mechanism '%s'", what,
+                            s->kind->name);
+}
+
+static enum dpf_status check_basic(const struct dpf_spending *s, struct dpf_error *e)
+{
+    return check_known(s, !s->kind->is_unbounded || s->kind->epsilon,
+                       "epsilon of one use", e);
+}
+
+static enum dpf_status check_loss(const struct dpf_spending *s, struct dpf_error *e)
+{
+    return !s->kind->is_unbounded && dpf_spending_pure_epsilon(s) > 500
+               ? dpf_fail(e, DPF_USAGE, "a single loss is above 500")
+               : DPF_OK;
+}
+
+static enum dpf_status check_rdp(const struct dpf_spending *s, struct dpf_error *e)
+{
+    enum dpf_status status =
+        check_known(s, dpf_rdp_is_known(s->kind), "Renyi divergence", e);
+    return status == DPF_OK ? check_loss(s, e) : status;
+}
+
+static enum dpf_status check_pld(const struct dpf_spending *s, struct dpf_error *e)
+{
+    enum dpf_status status =
+        check_known(s, s->kind->masses, "privacy loss distribution", e);
+    return status == DPF_OK ? check_loss(s, e) : status;
+}
+
+static enum dpf_status check_gdp(const struct dpf_spending *s, struct dpf_error *e)
+{
+    return s->kind->gaussian_variance && s->rate == 1
+               ? DPF_OK
+               : dpf_fail(e, DPF_USAGE,
+                          "it is exact for Gaussians without sampling only");
+}
+
+const struct dpf_method_row dpf_methods[] = {
+    [DPF_METHOD_BASIC] = {"basic", check_basic, basic_epsilon},
+    [DPF_METHOD_STRONG] = {"strong", check_basic, strong_epsilon},
+    [DPF_METHOD_MOMENTS] = {"moments", check_rdp, dpf_moments_epsilon},
+    [DPF_METHOD_RDP] = {"rdp", check_rdp, rdp_epsilon},
+    [DPF_METHOD_PLD] = {"pld", check_pld, dpf_pld_epsilon},
+    [DPF_METHOD_GDP] = {"gdp", check_gdp, gdp_epsilon},
+    [DPF_METHOD_BEST] = {"best", NULL, NULL}, /* best() chooses one of the others */
+    {NULL, NULL, NULL},
+};
+
+static enum dpf_status check_delta(enum dpf_method method,
+                                   const struct dpf_spending *list, size_t count,
+                                   double delta, struct dpf_error *e)
+{
+    const struct dpf_spending *unbounded = find_unbounded(list, count);
+    bool free_of_delta = method == DPF_METHOD_BASIC || method == DPF_METHOD_BEST;
+    if (delta > 0 || (free_of_delta && !unbounded))
         return DPF_OK;
-    case DPF_METHOD_STRONG:
-        *epsilon = strong(&list[0], delta);
-        return DPF_OK;
-    case DPF_METHOD_MOMENTS:
-        return dpf_moments_epsilon(list, count, delta, epsilon, e);
-    case DPF_METHOD_RDP:
-        return dpf_rdp_epsilon(list, count, delta, epsilon, NULL, e);
-    case DPF_METHOD_PLD:
-        return dpf_pld_epsilon(list, count, delta, epsilon, e);
-    case DPF_METHOD_GDP:
-        *epsilon = dpf_gdp_epsilon(gdp_mu(list, count), delta);
-        return DPF_OK;
-    case DPF_METHOD_BEST: /* best() chooses one of the others */
-        break;
-    }
-    return dpf_fail(e, DPF_USAGE, "there is no such method of composition");
+    return method == DPF_METHOD_BEST
+               ? dpf_fail(e, DPF_USAGE, "the mechanism '%s' needs a delta above 0",
+                          unbounded->kind->name)
+               : dpf_fail(e, DPF_USAGE, "it needs a delta above 0");
+}
+
+enum dpf_status dpf_method_check(enum dpf_method method, const struct dpf_spending *list,
+                                 size_t count, double delta, struct dpf_error *e)
+{
+    const struct dpf_method_row *row = &dpf_methods[method];
+    enum dpf_status status = check_delta(method, list, count, delta, e);
+    if (status == DPF_OK && method == DPF_METHOD_STRONG && count > 1)
+        status = dpf_fail(e, DPF_USAGE, "it is for one mechanism, used several times");
+    for (size_t i = 0; status == DPF_OK && row->check && i < count; i++)
+        status = row->check(&list[i], e);
+    return status == DPF_OK
+               ? DPF_OK
+               : dpf_error_prefix(e, status, "method '%s' does not apply", row->name);
 }
 
 /* The exact one where there is one; else PLD, which is the tightest but where it cannot
@@ -148,8 +209,8 @@ static enum dpf_status best(const struct dpf_spending *list, size_t count, doubl
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         double one;
         if ((order[i] == DPF_METHOD_RDP && isfinite(*epsilon) && !coarse) ||
-            dpf_method_objection(order[i], list, count, delta) ||
-            by_method(order[i], list, count, delta, &one, NULL) != DPF_OK)
+            dpf_method_check(order[i], list, count, delta, NULL) != DPF_OK ||
+            dpf_methods[order[i]].epsilon(list, count, delta, &one, NULL) != DPF_OK)
             continue;
         if (one < *epsilon) {
             *epsilon = one;
@@ -184,12 +245,12 @@ enum dpf_status dpf_compose_epsilon(enum dpf_method method,
     enum dpf_status status = check_list(list, count, e);
     if (status != DPF_OK || count == 0)
         return status;
-    const char *objection = dpf_method_objection(method, list, count, delta);
-    if (objection)
-        return dpf_fail(e, DPF_USAGE, "method '%s' does not apply: %s",
-                        dpf_method_words[method], objection);
-    return method == DPF_METHOD_BEST ? best(list, count, delta, epsilon, used)
-                                     : by_method(method, list, count, delta, epsilon, e);
+    status = dpf_method_check(method, list, count, delta, e);
+    if (status != DPF_OK)
+        return status;
+    return method == DPF_METHOD_BEST
+               ? best(list, count, delta, epsilon, used)
+               : dpf_methods[method].epsilon(list, count, delta, epsilon, e);
 }
 
 enum dpf_status dpf_compose_delta(const struct dpf_spending *list, size_t count,
@@ -202,9 +263,9 @@ enum dpf_status dpf_compose_delta(const struct dpf_spending *list, size_t count,
     enum dpf_status status = check_list(list, count, e);
     if (status != DPF_OK || count == 0)
         return status;
-    if (!has_gaussian(list, count) && (pure = basic(list, count, 0)) <= epsilon)
+    if (!find_unbounded(list, count) && (pure = basic(list, count, 0)) <= epsilon)
         return DPF_OK;
-    if (!dpf_method_objection(DPF_METHOD_GDP, list, count, 0.5)) {
+    if (dpf_method_check(DPF_METHOD_GDP, list, count, 0.5, NULL) == DPF_OK) {
         *delta = dpf_gdp_delta(gdp_mu(list, count), epsilon);
         return DPF_OK;
     }

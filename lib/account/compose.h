@@ -10,7 +10,7 @@
 #ifndef DPF_ACCOUNT_COMPOSE_H
 #define DPF_ACCOUNT_COMPOSE_H
 
-#include "account/spending.h"
+#include "privacy/spending.h"
 
 enum dpf_method {
     DPF_METHOD_BASIC,
@@ -22,12 +22,18 @@ enum dpf_method {
     DPF_METHOD_BEST, /* GDP where it is exact; else the smallest of PLD and basic, and of
                       * RDP where PLD cannot be had or is coarse */
 };
-/* "basic", "strong", ... "best"; ended by NULL. */
-extern const char *const dpf_method_words[];
+struct dpf_method_row {
+    const char *name;
+    /* DPF_USAGE says why it does not apply to a mechanism. */
+    enum dpf_status (*check)(const struct dpf_spending *s, struct dpf_error *e);
+    enum dpf_status (*epsilon)(const struct dpf_spending *list, size_t count,
+                               double delta, double *epsilon, struct dpf_error *e);
+};
+extern const struct dpf_method_row dpf_methods[]; /* ended by a row without a name */
 
-/* Why a method does not apply to a list, or NULL. `delta` may be 0 for basic. */
-const char *dpf_method_objection(enum dpf_method method, const struct dpf_spending *list,
-                                 size_t count, double delta);
+/* DPF_USAGE says why a method does not apply to a list. `delta` may be 0 for basic. */
+enum dpf_status dpf_method_check(enum dpf_method method, const struct dpf_spending *list,
+                                 size_t count, double delta, struct dpf_error *e);
 /* The epsilon by a method; *used, if not NULL, says which one was best. A method that
  * does not apply is DPF_USAGE. An empty list costs nothing. */
 enum dpf_status dpf_compose_epsilon(enum dpf_method method,

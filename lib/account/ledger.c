@@ -50,14 +50,9 @@ static bool for_group(struct dpf_spending *s, double k)
 {
     if (k == 1)
         return true;
-    if (s->rate < 1)
+    if (s->rate < 1 || !s->kind->for_group)
         return false;
-    if (s->kind == DPF_SPEND_GAUSSIAN || s->kind == DPF_SPEND_LAPLACE) {
-        s->parameter /= k;
-        return true;
-    }
-    s->kind = DPF_SPEND_PURE;
-    s->parameter *= k;
+    s->kind->for_group(s, k);
     return true;
 }
 

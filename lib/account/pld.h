@@ -15,7 +15,7 @@
 #ifndef DPF_ACCOUNT_PLD_H
 #define DPF_ACCOUNT_PLD_H
 
-#include "account/spending.h"
+#include "privacy/spending.h"
 
 /* The smallest epsilon at which delta suffices. DPF_USAGE if the list is beyond this
  * method (losses above DPF_LOSS_LIMIT). */

@@ -7,110 +7,6 @@
 
 #include "base/banned.h"
 
-enum dpf_status dpf_spending_check(const struct dpf_spending *s, struct dpf_error *e)
-{
-    static const char *const names[] = {"noise multiplier", "Laplace scale", "epsilon",
-                                        "epsilon"};
-    bool noise = s->kind == DPF_SPEND_GAUSSIAN || s->kind == DPF_SPEND_LAPLACE;
-    double least = noise ? 1e-4 : 1e-9;
-    if (!(s->parameter >= least) || !(s->parameter <= 1e9))
-        return dpf_fail(e, DPF_USAGE, "the %s is between %g and 1e9, not '%g'",
-                        names[s->kind], least, s->parameter);
-    if (!(s->rate > 0) || !(s->rate <= 1))
-        return dpf_fail(e, DPF_USAGE,
-                        "a sampling rate is above 0 and at most 1, not '%g'", s->rate);
-    if (s->count < 1 || s->count > (uint64_t)1e12)
-        return dpf_fail(e, DPF_USAGE, "a mechanism is used 1 to 1e12 times, not '%llu'",
-                        (unsigned long long)s->count);
-    if (s->kind == DPF_SPEND_RESPONSE && s->choices < 2)
-        return dpf_fail(e, DPF_USAGE, "randomised response has at least 2 answers");
-    return DPF_OK;
-}
-
-/* ------------------------------------------------------------------------- base pairs */
-
-/* The largest loss of the pair without sampling; infinity for a Gaussian. */
-static double base_top(const struct dpf_spending *s)
-{
-    return s->kind == DPF_SPEND_GAUSSIAN  ? INFINITY
-           : s->kind == DPF_SPEND_LAPLACE ? 1 / s->parameter
-                                          : s->parameter;
-}
-
-double dpf_spending_pure_epsilon(const struct dpf_spending *s)
-{
-    double top = base_top(s);
-    if (s->rate == 1)
-        return s->kind == DPF_SPEND_LAPLACE ? nextafter(top, INFINITY) : top;
-    /* a sampled mechanism's loss is largest when the record is removed */
-    return top > 700 ? top : log1p(s->rate * expm1(top)) * (1 + 1e-14);
-}
-
-double dpf_spending_scale(const struct dpf_spending *s)
-{
-    double top = s->kind == DPF_SPEND_GAUSSIAN ? 1 / s->parameter : base_top(s);
-    return s->rate * fmin(top, 1) + (s->rate == 1 ? top : 0);
-}
-
-/* Phi between two points, in units of the deviation, on the side where it is small. */
-static double normal_mass(double from, double to)
-{
-    if (from > 0)
-        return 0.5 * (erfc(from * M_SQRT1_2) - erfc(to * M_SQRT1_2));
-    return 0.5 * (erfc(-to * M_SQRT1_2) - erfc(-from * M_SQRT1_2));
-}
-
-/* Lap(0, b) between two points. */
-static double laplace_mass(double from, double to, double b)
-{
-    if (from >= 0)
-        return 0.5 * exp(-from / b) * -expm1(-(to - from) / b);
-    if (to <= 0)
-        return 0.5 * exp(to / b) * -expm1(-(to - from) / b);
-    return 1 - 0.5 * exp(from / b) - 0.5 * exp(-to / b);
-}
-
-/* The masses of P1 and Q where the loss of the pair without sampling lies in (from, to].
- */
-static void base_masses(const struct dpf_spending *s, double from, double to, double *p,
-                        double *q)
-{
-    double c = s->parameter;
-    if (s->kind == DPF_SPEND_GAUSSIAN) { /* loss (2x - 1) / 2s^2 at x */
-        double a = c * from + 0.5 / c, b = c * to + 0.5 / c;
-        *q = normal_mass(a, b);
-        *p = normal_mass(a - 1 / c, b - 1 / c);
-        return;
-    }
-    *p = *q = 0;
-    double top = base_top(s);
-    if (s->kind == DPF_SPEND_LAPLACE) { /* (2x - 1) / b for x in (0, 1), atoms outside */
-        double x0 = fmax((from * c + 1) / 2, 0), x1 = fmin((to * c + 1) / 2, 1);
-        if (x1 > x0) {
-            *q = laplace_mass(x0, x1, c);
-            *p = laplace_mass(x0 - 1, x1 - 1, c);
-        }
-        if (from < -top && -top <= to) {
-            *q += 0.5;
-            *p += 0.5 * exp(-top);
-        }
-        if (from < top && top <= to) {
-            *q += 0.5 * exp(-top);
-            *p += 0.5;
-        }
-        return;
-    }
-    double answers = s->kind == DPF_SPEND_PURE ? 2 : (double)s->choices;
-    double low = 1 / (1 + (answers - 1) * exp(-top)), truth = low; /* e^e / (e^e + M-1) */
-    low = exp(-top) * truth;
-    if (from < top && top <= to)
-        *p += truth, *q += low;
-    if (from < -top && -top <= to)
-        *p += low, *q += truth;
-    if (from < 0 && 0 <= to)
-        *p += (answers - 2) * low, *q += (answers - 2) * low;
-}
-
 /* ------------------------------------------------------------------------- buckets */
 
 /* The loss without sampling that sampling turns into `loss`: ln(1 - q + q e^v) = loss. */
@@ -150,7 +46,7 @@ static bool add_bucket(struct dpf_privacy_loss *l, size_t *capacity,
     /* an end is the same number for both of its buckets, or what stands there is lost */
     double lo = (double)from * l->step, hi = (double)to * l->step, p, q;
     double width = (double)(to - from) * l->step;
-    base_masses(s, unsampled(lo, s->rate), unsampled(hi, s->rate), &p, &q);
+    s->kind->masses(s, unsampled(lo, s->rate), unsampled(hi, s->rate), &p, &q);
     p = s->rate * p + (1 - s->rate) * q;
     /* up e^-hi + down e^-lo = q and up + down = p; a little too much goes up */
     double up = (p - exp(lo) * q) / -expm1(-width) + 1e-15 * p;
@@ -169,16 +65,9 @@ static int64_t width_at(int64_t index, double centre, double step)
 /* Where to stop: beyond, both P and Q have less than the tail. */
 static void ends(const struct dpf_spending *s, double tail, double *lo, double *hi)
 {
-    double top = base_top(s);
-    if (s->kind == DPF_SPEND_GAUSSIAN) {
-        double z = sqrt(-2 * log(tail)); /* Phi(-z) < tail */
-        double sigma = s->parameter;
-        *hi = sampled((z + 0.5 / sigma) / sigma, s->rate);
-        *lo = -(z + 0.5 / sigma) / sigma;
-    } else {
-        *hi = sampled(top, s->rate);
-        *lo = -top;
-    }
+    double largest = s->kind->largest_loss(s, tail);
+    *hi = sampled(largest, s->rate);
+    *lo = -largest;
     *lo = s->rate == 1 ? *lo : fmax(sampled(*lo, s->rate), log1p(-s->rate));
 }
 
@@ -189,6 +78,10 @@ enum dpf_status dpf_privacy_loss_init(struct dpf_privacy_loss *l,
     double lo, hi;
     size_t capacity = 0;
     *l = (struct dpf_privacy_loss){.step = step};
+    if (!s->kind->masses)
+        return dpf_fail(e, DPF_USAGE,
+                        "no privacy loss distribution is known for the mechanism '%s'",
+                        s->kind->name);
     ends(s, tail, &lo, &hi);
     if (hi > DPF_LOSS_LIMIT || lo < -DPF_LOSS_LIMIT)
         return dpf_fail(e, DPF_USAGE, "losses above %d are too large for this method",
@@ -220,14 +113,14 @@ enum dpf_status dpf_privacy_loss_init(struct dpf_privacy_loss *l,
         dpf_privacy_loss_release(l);
         return dpf_fail_memory(e);
     }
-    /* only a Gaussian has something beyond the grid; should anything else be missing, it
-     * counts as lost, not as gone */
+    /* only an unbounded loss has something beyond the grid; should anything else be
+     * missing, it counts as lost, not as gone */
     double p = 0, q = 0, rounding = 1e-12;
     for (size_t i = 0; i < l->count; i++) {
         p += l->points[i].p;
         q += l->points[i].q;
     }
-    l->p_infinite = l->q_infinite = s->kind == DPF_SPEND_GAUSSIAN ? tail : 0;
+    l->p_infinite = l->q_infinite = s->kind->is_unbounded ? tail : 0;
     l->p_infinite += p < 1 - rounding ? 1 - p : 0;
     l->q_infinite += q < 1 - rounding ? 1 - q : 0;
     return DPF_OK;

@@ -2,7 +2,7 @@
  * makes it look smaller.
  *
  * The loss is ln(P(o) / Q(o)) for an output o drawn from P; the pair (P, Q) is that of
- * account/spending.h. The real line is cut into buckets with ends on the grid. What P and
+ * privacy/spending.h. The real line is cut into buckets with ends on the grid. What P and
  * Q have in a bucket is divided between its two ends so that both keep their mass.
  *
  * Claim. The discretised pair dominates the true one.
@@ -15,7 +15,7 @@
 #ifndef DPF_ACCOUNT_PRIVACY_LOSS_H
 #define DPF_ACCOUNT_PRIVACY_LOSS_H
 
-#include "account/spending.h"
+#include "privacy/spending.h"
 
 enum { DPF_LOSS_LIMIT = 600 }; /* e^600 is still a double */
 
@@ -48,7 +48,5 @@ void dpf_privacy_loss_reverse(struct dpf_privacy_loss *l);
  * on the Renyi divergence of order alpha, if no loss is infinite. */
 double dpf_privacy_loss_log_moment(const struct dpf_privacy_loss *l, double tilt,
                                    double *mean, double *variance);
-/* About how far the losses of one use spread: a scale to choose a step by. */
-double dpf_spending_scale(const struct dpf_spending *s);
 
 #endif

@@ -8,20 +8,18 @@
  *   epsilon = r + ln(1 / delta) / (alpha - 1)
  * (Mironov 2017, Proposition 3: the moments accountant of Abadi et al. 2016 is this one
  * at whole orders).
- * A Gaussian with Poisson sampling has at whole orders, log-sum-exp over j = 0..alpha,
- *   (alpha - 1) r = ln sum C(alpha, j) (1-q)^(alpha-j) q^j e^(j(j-1) / 2s^2)
- * (Mironov, Talwar and Zhang 2019), which is the larger of the two directions; between
- * them E[r^alpha], r = (1-q) + q e^((2x-1)/2s^2), x normal, is integrated by the
- * trapezoid rule, whose error for such functions falls exponentially in the number of
- * points. Other mechanisms use the discretised pairs of account/loss.h, whose divergences
- * are larger than the true ones. */
+ * A kind of mechanism has its own divergence (a Gaussian: privacy/spending/gaussian.c),
+ * or that of the discretised pair of account/privacy_loss.h, which is larger than the
+ * true one. */
 #ifndef DPF_ACCOUNT_RDP_H
 #define DPF_ACCOUNT_RDP_H
 
-#include "account/spending.h"
+#include "privacy/spending.h"
 
 enum { DPF_MOMENTS_MAX_ORDER = 256 }; /* lambda up to 255 */
 
+/* Whether the divergences of a kind of mechanism are known. */
+bool dpf_rdp_is_known(const struct dpf_spending_kind *kind);
 /* The Renyi divergence of order alpha > 1 of all uses together. */
 enum dpf_status dpf_rdp_divergence(const struct dpf_spending *list, size_t count,
                                    double alpha, double *divergence, struct dpf_error *e);

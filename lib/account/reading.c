@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/spending.h"
 #include "base/memory.h"
 #include "ledger/lineage.h"
+#include "privacy/spending.h"
 
 #include "base/banned.h"
 

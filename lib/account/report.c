@@ -58,7 +58,7 @@ static void add_rows(const struct dpf_account *a, struct dpf_findings *f)
     if (a->has_claim && a->source.size)
         add_row(f, "claimed", a->claimed.epsilon, a->claimed.delta, a->source.data);
     if (isfinite(a->proven.epsilon))
-        snprintf(how, sizeof how, "by %s, %s", dpf_method_words[a->method],
+        snprintf(how, sizeof how, "by %s, %s", dpf_methods[a->method].name,
                  dpf_relation_words[a->relation]);
     if (unused)
         dpf_findings_add_row(f, NAME_COLUMNS, "proven",
@@ -90,7 +90,7 @@ static void add_proven(const struct dpf_account *a, struct dpf_text *out)
     add_number(out, "delta", a->proven.delta);
     add_string(out, "relation", dpf_relation_words[a->relation]);
     add_string(out, "method",
-               isfinite(a->proven.epsilon) ? dpf_method_words[a->method] : "none");
+               isfinite(a->proven.epsilon) ? dpf_methods[a->method].name : "none");
 }
 
 static void add_events(const struct dpf_values *events, struct dpf_text *out)

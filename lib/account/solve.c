@@ -159,10 +159,9 @@ static enum dpf_status solve(struct problem *p, double epsilon, const double lim
         if (status != DPF_OK)
             return status;
     }
-    const char *objection = dpf_method_objection(p->method, p->list, p->count, p->delta);
-    if (objection)
-        return dpf_fail(e, DPF_USAGE, "method '%s' does not apply: %s",
-                        dpf_method_words[p->method], objection);
+    enum dpf_status applies = dpf_method_check(p->method, p->list, p->count, p->delta, e);
+    if (applies != DPF_OK)
+        return applies;
     struct trial inside, outside;
     double x = p->delta > 0 ? guess_at(p, epsilon, limits) : sqrt(limits[0] * limits[1]);
     if (!bracket(p, try_at(p, x, limits), epsilon, limits, &inside, &outside))
@@ -177,8 +176,7 @@ enum dpf_status dpf_solve_parameter(enum dpf_method method, struct dpf_spending 
                                     double delta, struct dpf_error *e)
 {
     const double limits[2] = {0.02, 1e6};
-    bool noise =
-        list[which].kind == DPF_SPEND_GAUSSIAN || list[which].kind == DPF_SPEND_LAPLACE;
+    bool noise = list[which].kind && list[which].kind->is_noise; /* else refused */
     struct problem p = {method, list, count, which, PARAMETER, delta, noise};
     return solve(&p, epsilon, limits, noise ? "noise" : "epsilon of a use", e);
 }

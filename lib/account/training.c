@@ -44,7 +44,7 @@ static struct dpf_spending epoch_spending(const struct shape *shape, int64_t epo
 {
     const struct dpf_training_plan *plan = shape->plan;
     double multiplier = dpf_training_multiplier(plan, epoch);
-    return (struct dpf_spending){.kind = DPF_SPEND_GAUSSIAN,
+    return (struct dpf_spending){.kind = &dpf_spending_gaussian,
                                  .parameter = multiplier / lot_change(plan),
                                  .rate = is_poisson(plan) ? shape->rate : 1,
                                  .count = is_poisson(plan) ? (uint64_t)steps : 1};

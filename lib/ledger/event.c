@@ -55,6 +55,14 @@ static int word_index(struct dpf_span s, const char *const *words)
     return -1;
 }
 
+static const struct dpf_spending_kind *kind_of(struct dpf_span name)
+{
+    const struct dpf_spending_kind *const *kind = dpf_spending_kinds;
+    while (*kind && !dpf_span_is(name, (*kind)->name))
+        kind++;
+    return *kind;
+}
+
 static enum dpf_status malformed(const char *what, struct dpf_error *e)
 {
     return dpf_fail(e, DPF_PRIVACY,
@@ -81,21 +89,20 @@ static enum dpf_status read_mechanism(const msgpack_object *o, struct dpf_event 
                                       struct dpf_error *e)
 {
     struct dpf_spending *s = &v->spending;
-    int kind = word_index(text_of(o, "mechanism"), dpf_mechanism_words);
     int relation = word_index(text_of(o, "relation"), dpf_relation_words);
-    if (kind < 0)
+    s->kind = kind_of(text_of(o, "mechanism"));
+    if (!s->kind)
         return dpf_fail(e, DPF_PRIVACY,
                         "an event has an unknown mechanism: no epsilon can be stated");
-    s->kind = (enum dpf_spending_kind)kind;
     s->choices = 2;
-    s->parameter = real_of(o, dpf_mechanism_parameters[kind], NAN);
+    s->parameter = real_of(o, s->kind->key, NAN);
     s->rate = real_of(o, "rate", NAN);
     if (relation < 0 || isnan(s->parameter) || isnan(s->rate) ||
         !whole_of(o, "count", &s->count) ||
         (dpf_object_get(o, "choices") && !whole_of(o, "choices", &s->choices)))
         return malformed("mechanism", e);
     v->relation = (enum dpf_relation)relation;
-    v->mechanism = dpf_mechanism_words[kind];
+    v->mechanism = s->kind->name;
     v->method = text_of(o, "method");
     v->poisson = dpf_span_is(text_of(o, "sampling"), "poisson");
     v->shows_place = dpf_object_get(o, "shows_place") != NULL;

@@ -8,6 +8,7 @@
 #ifndef DPF_LEDGER_EVENT_H
 #define DPF_LEDGER_EVENT_H
 
+#include "privacy/spending.h"
 #include "wire/header.h"
 
 enum dpf_event_kind {
@@ -42,23 +43,6 @@ enum dpf_standing {
 void dpf_standing_protect(struct dpf_header *h);
 /* Data of both: as private as the more private of the two. */
 void dpf_standing_join(struct dpf_header *into, const struct dpf_header *other);
-
-/* What a mechanism spends: account/spending.h says what the numbers promise. */
-enum dpf_spending_kind {
-    DPF_SPEND_GAUSSIAN,
-    DPF_SPEND_LAPLACE,
-    DPF_SPEND_RESPONSE,
-    DPF_SPEND_PURE,
-};
-struct dpf_spending {
-    enum dpf_spending_kind kind;
-    double parameter; /* s, b, or epsilon */
-    uint64_t choices; /* response: M, at least 2 */
-    double rate;      /* Poisson sampling; 1: everyone takes part */
-    uint64_t count;   /* how often, adaptively */
-};
-/* What an event calls the kinds of mechanism, and their parameters. */
-extern const char *const dpf_mechanism_words[], *const dpf_mechanism_parameters[];
 
 /* Somebody's word on the cost. epsilon is infinite where nothing is promised. */
 struct dpf_guarantee {

@@ -8,11 +8,6 @@
 #include "base/banned.h"
 
 const char *const dpf_relation_words[] = {"add-remove", "replace-one", "local", NULL};
-const char *const dpf_mechanism_words[] = {"gaussian", "laplace", "response", "pure",
-                                           NULL};
-const char *const dpf_mechanism_parameters[] = {"noise_multiplier", "scale", "epsilon",
-                                                "epsilon"};
-
 static void pair(msgpack_packer *p, const char *key, const char *value)
 {
     dpf_pack_string(p, key);
@@ -105,15 +100,14 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
                               const struct dpf_mechanism_event *m)
 {
     const struct dpf_spending *s = &m->spending;
-    bool response = s->kind == DPF_SPEND_RESPONSE;
-    msgpack_packer p = begin(events, DPF_EVENT_MECHANISM, stage,
-                             8 + response + (m->norm ? 2 : 0) + (m->assumes != NULL) +
-                                 (m->method != NULL) + (m->units > 0) +
-                                 (m->probability_count > 0) + (m->moments != NULL) +
-                                 m->shows_place + m->tells_count + (m->clear != NULL));
-    pair(&p, "mechanism", dpf_mechanism_words[s->kind]);
-    number(&p, dpf_mechanism_parameters[s->kind], s->parameter);
-    if (response)
+    msgpack_packer p = begin(
+        events, DPF_EVENT_MECHANISM, stage,
+        8 + s->kind->has_choices + (m->norm ? 2 : 0) + (m->assumes != NULL) +
+            (m->method != NULL) + (m->units > 0) + (m->probability_count > 0) +
+            (m->moments != NULL) + m->shows_place + m->tells_count + (m->clear != NULL));
+    pair(&p, "mechanism", s->kind->name);
+    number(&p, s->kind->key, s->parameter);
+    if (s->kind->has_choices)
         whole(&p, "choices", s->choices);
     pair(&p, "sampling", m->sampling);
     number(&p, "rate", s->rate);

@@ -1,5 +1,6 @@
 /* account: what the mechanisms of a stream, or of a list, cost in privacy. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "account.h"
 
@@ -8,16 +9,7 @@
 static struct dpf_account_question question = {
     .method = "best", .delta = -1, .epsilon = -1, .relation = NULL};
 
-static const struct dpf_option options[] = {
-    DPF_OPT_LIST("gaussian", &question.gaussian, "sigma=S[,q=Q][,steps=T]",
-                 "Gaussian noise of S times the sensitivity, on Poisson samples of rate "
-                 "Q, T times; no stream is read"),
-    DPF_OPT_LIST("laplace", &question.laplace, "scale=B[,q=Q][,count=T]",
-                 "Laplace noise whose scale is B times the sensitivity"),
-    DPF_OPT_LIST("rr", &question.response, "epsilon=E[,choices=M][,q=Q][,count=T]",
-                 "randomised response among M answers (2)"),
-    DPF_OPT_LIST("pure", &question.pure, "epsilon=E[,q=Q][,count=T]",
-                 "any mechanism that is E-DP"),
+static const struct dpf_option others[] = {
     DPF_OPT_REAL("delta", &question.delta, "D", 0, 0.999999,
                  "the delta of the stated epsilon (the sum of the events' deltas)"),
     DPF_OPT_CHOICE("method", &question.method, dpf_account_methods, "NAME",
@@ -40,6 +32,21 @@ static const struct dpf_option options[] = {
     DPF_OPT_FLAG("json", &question.json, "write JSON instead of a table"),
     DPF_OPT_END,
 };
+
+/* One for each kind of mechanism, then the others. */
+static struct dpf_option
+    options[DPF_SPENDING_KIND_COUNT + sizeof others / sizeof *others];
+
+static void list_options(void)
+{
+    for (int i = 0; i < DPF_SPENDING_KIND_COUNT; i++) {
+        const struct dpf_spending_kind *kind = dpf_spending_kinds[i];
+        options[i] = (struct dpf_option)DPF_OPT_LIST(
+            kind->question.option, &question.mechanisms[i], kind->question.argument,
+            kind->question.help);
+    }
+    memcpy(options + DPF_SPENDING_KIND_COUNT, others, sizeof others);
+}
 
 static void on_release(struct dpf_stage *s)
 {
@@ -74,5 +81,7 @@ static const struct dpf_stage_info info = {
 
 int main(int argc, char **argv)
 {
+    dpf_account_list_methods();
+    list_options();
     return dpf_stage_main(&info, argc, argv);
 }

@@ -5,8 +5,9 @@
 #include "account/ledger.h"
 #include "stage/stage.h"
 
-extern const char *const dpf_account_methods[]; /* the methods, and "all" */
-extern const char *const dpf_account_keys[];    /* the parameter's, by kind of spending */
+/* The methods, and "all"; filled in before options are parsed. */
+extern const char *dpf_account_methods[];
+void dpf_account_list_methods(void);
 
 /* A number of the first mechanism that --solve finds or --sweep varies. */
 struct dpf_account_unknown {
@@ -24,7 +25,7 @@ extern const struct dpf_account_unknown dpf_account_unknowns[];
 
 struct dpf_account_question {
     /* what the user asked for */
-    struct dpf_list gaussian, laplace, response, pure;
+    struct dpf_list mechanisms[DPF_SPENDING_KIND_COUNT]; /* by kind */
     const char *method, *relation, *solve, *sweep, *budget;
     double delta, epsilon; /* below 0: not given */
     int64_t shuffled;      /* messages that a trusted shuffler mixed; 0: none did */

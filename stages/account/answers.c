@@ -24,13 +24,13 @@ static double delta_of(const struct dpf_account_question *q)
                                       : NAN;
 }
 
-/* Randomised response alone is a matter of one person's record; all else that is given
- * here is taken under add-remove. */
+/* Local mechanisms alone are a matter of one person's record; all else that is given here
+ * is taken under add-remove. */
 static enum dpf_relation relation_of(const struct dpf_account_question *q)
 {
     bool local = true;
     for (size_t i = 0; i < q->count; i++)
-        local = local && q->list[i].kind == DPF_SPEND_RESPONSE && q->list[i].rate == 1;
+        local = local && q->list[i].kind->is_local && q->list[i].rate == 1;
     return local ? DPF_LOCAL : DPF_ADD_REMOVE;
 }
 
@@ -54,7 +54,7 @@ static void add_method(const struct dpf_account_question *q, enum dpf_method met
                        const struct dpf_account *a, const char *why,
                        struct dpf_findings *f)
 {
-    const char *name = dpf_method_words[method];
+    const char *name = dpf_methods[method].name;
     struct dpf_text row = {0};
     dpf_text_addf(&f->members, "%s{\"method\":\"%s\",\"epsilon\":", method ? "," : "",
                   name);
@@ -67,10 +67,12 @@ static void add_method(const struct dpf_account_question *q, enum dpf_method met
         dpf_text_add(&f->members, "null,\"why\":");
         dpf_text_add_json(&f->members, why, strlen(why));
     }
-    if (a && method == DPF_METHOD_STRONG && q->count == 1 &&
-        q->list[0].kind == DPF_SPEND_GAUSSIAN) {
+    double linear = a && method == DPF_METHOD_STRONG && q->count == 1
+                        ? dpf_strong_linear_epsilon(&q->list[0], delta_of(q))
+                        : NAN;
+    if (!isnan(linear)) {
         dpf_text_add(&row, "  (with linear amplification, no valid bound: ");
-        dpf_text_add_epsilon(&row, dpf_strong_linear_epsilon(&q->list[0], delta_of(q)));
+        dpf_text_add_epsilon(&row, linear);
         dpf_text_add(&row, ")");
     }
     dpf_findings_add_row(f, NAME_COLUMNS, name, "%s", dpf_text_get(&row));
@@ -229,7 +231,7 @@ static enum dpf_status answer_solve(struct dpf_account_question *q, struct dpf_t
         return status;
     const struct dpf_spending *s = &q->list[0];
     dpf_text_addf(out, q->json ? "{\"%s\":" : "%s ",
-                  u->is_parameter ? dpf_account_keys[s->kind] : u->name);
+                  u->is_parameter ? s->kind->question.key : u->name);
     dpf_text_add_real(out, u->get(s));
     dpf_text_add(out, q->json ? ",\"epsilon\":" : "  epsilon ");
     if (q->json)
@@ -240,7 +242,7 @@ static enum dpf_status answer_solve(struct dpf_account_question *q, struct dpf_t
                   q->json ? ",\"delta\":%.17g,\"method\":\"%s\","
                             "\"relation\":\"add-remove\"}\n"
                           : "  delta %g  by %s, add-remove\n",
-                  q->delta, dpf_method_words[used]);
+                  q->delta, dpf_methods[used].name);
     return DPF_OK;
 }
 

@@ -9,12 +9,14 @@
 
 #include "base/banned.h"
 
-const char *const dpf_account_methods[] = {"basic", "strong", "moments", "rdp", "pld",
-                                           "gdp",   "best",   "all",     NULL};
-const char *const dpf_account_keys[] = {[DPF_SPEND_GAUSSIAN] = "sigma",
-                                        [DPF_SPEND_LAPLACE] = "scale",
-                                        [DPF_SPEND_RESPONSE] = "epsilon",
-                                        [DPF_SPEND_PURE] = "epsilon"};
+const char *dpf_account_methods[DPF_METHOD_BEST + 3];
+
+void dpf_account_list_methods(void)
+{
+    for (int i = 0; i <= DPF_METHOD_BEST; i++)
+        dpf_account_methods[i] = dpf_methods[i].name;
+    dpf_account_methods[DPF_METHOD_BEST + 1] = "all";
+}
 
 static double get_parameter(const struct dpf_spending *s)
 {
@@ -60,9 +62,10 @@ static bool key_is(const char *key, size_t size, const char *name)
 }
 
 /* One "key=value". */
-static enum dpf_status parse_pair(struct dpf_spending *s, const char *main_key,
-                                  const char *text, size_t size, struct dpf_error *e)
+static enum dpf_status parse_pair(struct dpf_spending *s, const char *text, size_t size,
+                                  struct dpf_error *e)
 {
+    const char *main_key = s->kind->question.key;
     const char *equals = memchr(text, '=', size);
     size_t key = equals ? (size_t)(equals - text) : size;
     double value;
@@ -78,7 +81,7 @@ static enum dpf_status parse_pair(struct dpf_spending *s, const char *main_key,
             return dpf_fail(e, DPF_USAGE, "'%.*s' is not a whole number from 1 to 1e12",
                             (int)size, text);
         s->count = (uint64_t)value;
-    } else if (s->kind == DPF_SPEND_RESPONSE && key_is(text, key, "choices")) {
+    } else if (s->kind->has_choices && key_is(text, key, "choices")) {
         if (!whole || value < 2)
             return dpf_fail(e, DPF_USAGE, "'%.*s' is not a whole number of at least 2",
                             (int)size, text);
@@ -86,22 +89,22 @@ static enum dpf_status parse_pair(struct dpf_spending *s, const char *main_key,
     } else {
         return dpf_fail(e, DPF_USAGE, "unknown name in '%.*s': there are %s, q, steps%s",
                         (int)size, text, main_key,
-                        s->kind == DPF_SPEND_RESPONSE ? ", choices" : "");
+                        s->kind->has_choices ? ", choices" : "");
     }
     return DPF_OK;
 }
 
 /* What is to be found, or is swept, need not be given. */
 static enum dpf_status parse_mechanism(struct dpf_account_question *q,
-                                       enum dpf_spending_kind kind, const char *text,
-                                       struct dpf_error *e)
+                                       const struct dpf_spending_kind *kind,
+                                       const char *text, struct dpf_error *e)
 {
     struct dpf_spending *s = &q->list[q->count];
     *s = (struct dpf_spending){
         .kind = kind, .parameter = NAN, .choices = 2, .rate = 1, .count = 1};
     while (*text) {
         size_t size = strcspn(text, ",");
-        enum dpf_status status = parse_pair(s, dpf_account_keys[kind], text, size, e);
+        enum dpf_status status = parse_pair(s, text, size, e);
         if (status != DPF_OK)
             return status;
         text += size + (text[size] == ',');
@@ -110,7 +113,7 @@ static enum dpf_status parse_mechanism(struct dpf_account_question *q,
     if (found && isnan(s->parameter))
         s->parameter = 1;
     if (isnan(s->parameter))
-        return dpf_fail(e, DPF_USAGE, "'%s' is missing", dpf_account_keys[kind]);
+        return dpf_fail(e, DPF_USAGE, "'%s' is missing", kind->question.key);
     q->count++;
     return dpf_spending_check(s, e);
 }
@@ -155,6 +158,14 @@ static enum dpf_status parse_budget(struct dpf_account_question *q, struct dpf_e
     return DPF_OK;
 }
 
+static bool needs_delta(const struct dpf_account_question *q)
+{
+    for (int i = 0; i < DPF_SPENDING_KIND_COUNT; i++)
+        if (q->mechanisms[i].count && dpf_spending_kinds[i]->is_unbounded)
+            return true;
+    return false;
+}
+
 static enum dpf_status check_together(const struct dpf_account_question *q,
                                       struct dpf_error *e)
 {
@@ -180,7 +191,7 @@ static enum dpf_status check_together(const struct dpf_account_question *q,
                         "'--shuffled' needs a '--delta' above 0, and does not go with "
                         "--solve, --sweep, --epsilon, --budget or --method all");
     if (direct && q->delta < 0 && q->epsilon < 0 && !q->budget &&
-        (q->gaussian.count || q->sweep))
+        (needs_delta(q) || q->sweep))
         return dpf_fail(e, DPF_USAGE, "give --delta");
     return DPF_OK;
 }
@@ -188,10 +199,9 @@ static enum dpf_status check_together(const struct dpf_account_question *q,
 enum dpf_status dpf_account_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_account_question *q = s->state;
-    const struct dpf_list *lists[] = {&q->gaussian, &q->laplace, &q->response, &q->pure};
     size_t all = 0;
-    for (int i = 0; i < 4; i++)
-        all += lists[i]->count;
+    for (int i = 0; i < DPF_SPENDING_KIND_COUNT; i++)
+        all += q->mechanisms[i].count;
     enum dpf_status status = check_together(q, e);
     if (status == DPF_OK && q->sweep)
         status = parse_sweep(q, e);
@@ -202,14 +212,18 @@ enum dpf_status dpf_account_options(struct dpf_stage *s, struct dpf_error *e)
     q->list = dpf_calloc(all + 1, sizeof *q->list);
     if (!q->list)
         return dpf_fail_memory(e);
-    for (int i = 0; i < 4; i++)
-        for (size_t k = 0; status == DPF_OK && k < lists[i]->count; k++)
-            status = parse_mechanism(q, (enum dpf_spending_kind)i, lists[i]->items[k], e);
+    for (int i = 0; i < DPF_SPENDING_KIND_COUNT; i++)
+        for (size_t k = 0; status == DPF_OK && k < q->mechanisms[i].count; k++)
+            status =
+                parse_mechanism(q, dpf_spending_kinds[i], q->mechanisms[i].items[k], e);
     s->no_input = dpf_account_is_direct(q);
     return status;
 }
 
 bool dpf_account_is_direct(const struct dpf_account_question *q)
 {
-    return q->gaussian.count || q->laplace.count || q->response.count || q->pure.count;
+    for (int i = 0; i < DPF_SPENDING_KIND_COUNT; i++)
+        if (q->mechanisms[i].count)
+            return true;
+    return false;
 }

@@ -54,9 +54,9 @@ static void add_gaussian(const struct dpf_additive *a, struct dpf_random *r,
 }
 
 const struct dpf_noise dpf_noises[] = {
-    {"laplace", DPF_NORM_L1, "l1", DPF_SPEND_PURE, "Dwork et al. 2006",
+    {"laplace", DPF_NORM_L1, "l1", &dpf_spending_pure, "Dwork et al. 2006",
      "discrete Laplace mechanism", init_laplace, add_laplace},
-    {"gaussian", DPF_NORM_L2, "l2", DPF_SPEND_GAUSSIAN, "Balle and Wang 2018",
+    {"gaussian", DPF_NORM_L2, "l2", &dpf_spending_gaussian, "Balle and Wang 2018",
      "Gaussian mechanism on a grid, trade-off function", init_gaussian, add_gaussian},
     {.name = NULL},
 };

@@ -13,7 +13,7 @@ struct dpf_noise {
     const char *name;
     enum dpf_norm norm;
     const char *norm_word;
-    enum dpf_spending_kind spends;
+    const struct dpf_spending_kind *spends;
     const char *source, *theorem; /* of what is claimed; of what is proven */
     /* Noise for values of this sensitivity: fills in step, sensitivity, parameter. */
     enum dpf_status (*init)(struct dpf_additive *a, double sensitivity, double epsilon,

@@ -159,7 +159,7 @@ static void add_event(struct dpf_stage *s, struct dpf_guarantee claimed,
                       struct dpf_guarantee proven, struct dpf_mechanism_event m)
 {
     proven.epsilon = fmax(proven.epsilon, 1e-9); /* the least that a ledger holds */
-    m.spending = dpf_perturb_spending(DPF_SPEND_PURE, proven.epsilon);
+    m.spending = dpf_perturb_spending(&dpf_spending_pure, proven.epsilon);
     m.sampling = "none";
     m.relation = DPF_LOCAL;
     m.claimed = claimed;

@@ -97,7 +97,7 @@ static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
     }
     double proven = l2 ? p->epsilon : q->proven_epsilon;
     const struct dpf_mechanism_event event = {
-        .spending = dpf_perturb_spending(l2 ? DPF_SPEND_GAUSSIAN : DPF_SPEND_PURE,
+        .spending = dpf_perturb_spending(l2 ? &dpf_spending_gaussian : &dpf_spending_pure,
                                          l2 ? q->gaussian.noise_multiplier : proven),
         .sampling = "none",
         .norm = l2 ? "l2" : "l1",

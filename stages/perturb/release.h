@@ -73,7 +73,8 @@ enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf
 enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_header *h,
                                    int *number, struct dpf_error *e);
 /* What one release of a whole data set spends: `parameter` is that of the kind. */
-struct dpf_spending dpf_perturb_spending(enum dpf_spending_kind kind, double parameter);
+struct dpf_spending dpf_perturb_spending(const struct dpf_spending_kind *kind,
+                                         double parameter);
 /* The event of a release, with that of the seed if there is one. */
 void dpf_perturb_add_event(const struct dpf_perturb *p, struct dpf_stage *s,
                            const struct dpf_mechanism_event *m);

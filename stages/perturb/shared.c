@@ -41,7 +41,8 @@ enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_heade
     return DPF_OK;
 }
 
-struct dpf_spending dpf_perturb_spending(enum dpf_spending_kind kind, double parameter)
+struct dpf_spending dpf_perturb_spending(const struct dpf_spending_kind *kind,
+                                         double parameter)
 {
     return (struct dpf_spending){
         .kind = kind, .parameter = parameter, .choices = 2, .rate = 1, .count = 1};

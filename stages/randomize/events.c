@@ -10,7 +10,7 @@ static struct dpf_mechanism_event local_event(const struct dpf_randomiser *m,
                                               bool is_response)
 {
     return (struct dpf_mechanism_event){
-        .spending = {.kind = is_response ? DPF_SPEND_RESPONSE : DPF_SPEND_PURE,
+        .spending = {.kind = is_response ? &dpf_spending_response : &dpf_spending_pure,
                      .parameter = proven,
                      .choices = is_response ? units : 2,
                      .rate = 1,

@@ -207,7 +207,7 @@ static int bench_privunit(void)
 
 static int bench_account(char **arguments)
 {
-    struct dpf_spending s = {.kind = DPF_SPEND_GAUSSIAN};
+    struct dpf_spending s = {.kind = &dpf_spending_gaussian};
     double delta, epsilon, best = 1e9;
     int64_t steps;
     if (!dpf_parse_real(arguments[0], &s.parameter) ||

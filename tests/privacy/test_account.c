@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "account/compose.h"
@@ -21,22 +22,22 @@ typedef long double real; /* the truth has more digits than what is tested */
 
 static struct dpf_spending gaussian(double sigma, double rate, uint64_t count)
 {
-    return (struct dpf_spending){DPF_SPEND_GAUSSIAN, sigma, 0, rate, count};
+    return (struct dpf_spending){&dpf_spending_gaussian, sigma, 0, rate, count};
 }
 
 static struct dpf_spending laplace(double scale, double rate, uint64_t count)
 {
-    return (struct dpf_spending){DPF_SPEND_LAPLACE, scale, 0, rate, count};
+    return (struct dpf_spending){&dpf_spending_laplace, scale, 0, rate, count};
 }
 
 static struct dpf_spending response(double epsilon, uint64_t choices, uint64_t count)
 {
-    return (struct dpf_spending){DPF_SPEND_RESPONSE, epsilon, choices, 1, count};
+    return (struct dpf_spending){&dpf_spending_response, epsilon, choices, 1, count};
 }
 
 static struct dpf_spending pure(double epsilon, uint64_t count)
 {
-    return (struct dpf_spending){DPF_SPEND_PURE, epsilon, 2, 1, count};
+    return (struct dpf_spending){&dpf_spending_pure, epsilon, 2, 1, count};
 }
 
 static double cost_of(enum dpf_method method, const struct dpf_spending *list,
@@ -48,7 +49,7 @@ static double cost_of(enum dpf_method method, const struct dpf_spending *list,
         dpf_compose_epsilon(method, list, count, delta, &epsilon, NULL, &e);
     CU_ASSERT(status == DPF_OK);
     if (status != DPF_OK)
-        printf("    %s: %s\n", dpf_method_words[method], e.message);
+        printf("    %s: %s\n", dpf_methods[method].name, e.message);
     return epsilon;
 }
 
@@ -156,12 +157,12 @@ static real normal_cdf(real x)
 static real base_delta(const struct dpf_spending *s, real e)
 {
     real c = s->parameter;
-    if (s->kind == DPF_SPEND_GAUSSIAN)
+    if (s->kind == &dpf_spending_gaussian)
         return fmaxl(
             normal_cdf(-e * c + 0.5L / c) - expl(e) * normal_cdf(-e * c - 0.5L / c), 0);
-    if (s->kind == DPF_SPEND_LAPLACE)
+    if (s->kind == &dpf_spending_laplace)
         return e >= 1 / c ? 0 : e <= -1 / c ? -expm1l(e) : -expm1l((e - 1 / c) / 2);
-    real answers = s->kind == DPF_SPEND_PURE ? 2 : (real)s->choices;
+    real answers = s->kind == &dpf_spending_pure ? 2 : (real)s->choices;
     real truth = 1 / (1 + (answers - 1) * expl(-c)), lie = truth * expl(-c);
     return fmaxl(truth - expl(e) * lie, 0) + fmaxl(lie - expl(e) * truth, 0) +
            (answers - 2) * fmaxl(-expm1l(e), 0) * lie;
@@ -270,7 +271,7 @@ static real over_gaussian(const struct dpf_spending *list, size_t n, bool added,
 static real corner(const struct dpf_spending *list, size_t n, bool added, real e, int end)
 {
     const struct dpf_spending *s = &list[0], *t = &list[n - 1];
-    real top = s->kind == DPF_SPEND_LAPLACE ? 1 / (real)s->parameter : s->parameter;
+    real top = s->kind == &dpf_spending_laplace ? 1 / (real)s->parameter : s->parameter;
     real loss = sampled_loss(end ? top : -top, s->rate);
     real mine = added ? -loss - e : e - loss;
     real v = logl(fmaxl((expm1l(mine) + t->rate) / t->rate, 1e-300L));
@@ -282,7 +283,7 @@ static real over_laplace(const struct dpf_spending *list, size_t n, bool added, 
 {
     real b = list[n - 1].parameter, sum = 0, small = expl(-1 / b);
     real cuts[4] = {0, 0, 0, 1};
-    bool smooth = list[0].kind == DPF_SPEND_GAUSSIAN;
+    bool smooth = list[0].kind == &dpf_spending_gaussian;
     for (int end = 0; end < 2; end++) {
         real x = smooth ? 0.5L : corner(list, n, added, e, end);
         cuts[1 + end] = fminl(fmaxl(x, 0), 1);
@@ -311,7 +312,7 @@ static real over_response(const struct dpf_spending *list, size_t n, bool added,
                           int fine)
 {
     const struct dpf_spending *s = &list[n - 1];
-    real answers = s->kind == DPF_SPEND_PURE ? 2 : (real)s->choices, c = s->parameter;
+    real answers = s->kind == &dpf_spending_pure ? 2 : (real)s->choices, c = s->parameter;
     real truth = 1 / (1 + (answers - 1) * expl(-c)), lie = truth * expl(-c);
     return outcome(list, n, added, e, c, truth, lie, fine) +
            outcome(list, n, added, e, -c, lie, truth, fine) +
@@ -324,9 +325,9 @@ static real all_delta(const struct dpf_spending *list, size_t n, bool added, rea
                       int fine)
 {
     return n == 1 ? one_delta(list, added, e)
-           : list[n - 1].kind == DPF_SPEND_GAUSSIAN
+           : list[n - 1].kind == &dpf_spending_gaussian
                ? over_gaussian(list, n, added, e, fine)
-           : list[n - 1].kind == DPF_SPEND_LAPLACE
+           : list[n - 1].kind == &dpf_spending_laplace
                ? over_laplace(list, n, added, e, fine)
                : over_response(list, n, added, e, fine);
 }
@@ -352,7 +353,7 @@ static void compare(const char *what, const struct dpf_spending *list, size_t n,
     bool bounded = true;
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        bounded = bounded && list[i].kind != DPF_SPEND_GAUSSIAN;
+        bounded = bounded && list[i].kind != &dpf_spending_gaussian;
         sum += dpf_spending_pure_epsilon(&list[i]);
     }
     double truth = true_delta(list, n, e), delta, epsilon;
@@ -598,17 +599,78 @@ static void pld_of_responses(void)
     CU_ASSERT_EQUAL(low, 0);
 }
 
+/* What a row says of its kind agrees with its functions, and no word is used twice. */
+static void rows_of_kinds(void)
+{
+    for (int i = 0; dpf_spending_kinds[i]; i++) {
+        const struct dpf_spending_kind *kind = dpf_spending_kinds[i];
+        for (double c = 0.2; c < 20; c *= 1.7) {
+            struct dpf_spending s = {kind, c, 4, 1, 1}, more = s;
+            double top = kind->largest_loss(&s, 0);
+            CU_ASSERT(isinf(top) ? kind->is_unbounded : top > 0 && !kind->is_unbounded);
+            CU_ASSERT(isfinite(kind->largest_loss(&s, 1e-15)));
+            CU_ASSERT(dpf_spending_pure_epsilon(&s) >= top);
+            more.parameter *= 1.1;
+            CU_ASSERT((kind->loss_scale(&more) < kind->loss_scale(&s)) == kind->is_noise);
+            if (kind->for_group) { /* two records cost more than one, less than no bound
+                                    */
+                struct dpf_spending two = s;
+                kind->for_group(&two, 2);
+                CU_ASSERT(dpf_spending_pure_epsilon(&two) >= top);
+                CU_ASSERT(cost(DPF_METHOD_PLD, two, 1e-5) >
+                          cost(DPF_METHOD_PLD, s, 1e-5));
+            }
+        }
+        for (int j = 0; j < i; j++) {
+            CU_ASSERT(strcmp(kind->name, dpf_spending_kinds[j]->name) != 0);
+            CU_ASSERT(strcmp(kind->question.option,
+                             dpf_spending_kinds[j]->question.option) != 0);
+        }
+    }
+    CU_ASSERT(dpf_spending_kinds[DPF_SPENDING_KIND_COUNT] == NULL);
+}
+
+/* What a kind leaves out is refused with its name; it never makes a cost smaller. */
+static void what_a_kind_leaves_out(void)
+{
+    static const enum dpf_method all[] = {DPF_METHOD_BASIC,   DPF_METHOD_STRONG,
+                                          DPF_METHOD_MOMENTS, DPF_METHOD_RDP,
+                                          DPF_METHOD_PLD,     DPF_METHOD_GDP};
+    struct dpf_spending_kind bare = dpf_spending_gaussian;
+    struct dpf_spending s = {&bare, 1, 2, 1, 1}, none = {NULL, 1, 2, 1, 1};
+    struct dpf_error e;
+    double epsilon;
+    bare.name = "bare";
+    bare.masses = NULL, bare.epsilon = NULL, bare.log_moment = NULL;
+    bare.gaussian_variance = NULL;
+    for (size_t m = 0; m < COUNT(all); m++) {
+        CU_ASSERT(dpf_compose_epsilon(all[m], &s, 1, 1e-5, &epsilon, NULL, &e) ==
+                  DPF_USAGE);
+        CU_ASSERT(all[m] == DPF_METHOD_GDP || strstr(e.message, "'bare'") != NULL);
+        CU_ASSERT(dpf_compose_epsilon(all[m], &none, 1, 1e-5, &epsilon, NULL, &e) ==
+                  DPF_USAGE);
+    }
+    CU_ASSERT(dpf_compose_epsilon(DPF_METHOD_BEST, &s, 1, 1e-5, &epsilon, NULL, &e) !=
+                  DPF_OK ||
+              isinf(epsilon));
+    CU_ASSERT(dpf_compose_delta(&s, 1, 1, &epsilon, &e) == DPF_USAGE);
+    CU_ASSERT(dpf_rdp_divergence(&s, 1, 2, &epsilon, &e) == DPF_USAGE);
+    bare.masses = dpf_spending_gaussian.masses; /* a tail is left out of its moments */
+    CU_ASSERT(dpf_rdp_divergence(&s, 1, 2, &epsilon, &e) == DPF_USAGE);
+    CU_ASSERT(cost(DPF_METHOD_PLD, s, 1e-5) ==
+              cost(DPF_METHOD_PLD, gaussian(1, 1, 1), 1e-5));
+}
+
 /* "Both keep their mass": whatever the step, and above all if losses lie on the grid. */
 static void losses_keep_their_mass(void)
 {
     unsigned lost = 0;
     for (int i = 1; i <= 400; i++)
-        for (int kind = 0; kind < 4; kind++) {
+        for (int kind = 0; dpf_spending_kinds[kind]; kind++) {
             double c = 0.01 * i;
-            struct dpf_spending s = kind == 0   ? gaussian(c + 0.3, i % 2 ? 1 : 0.1, 1)
-                                    : kind == 1 ? laplace(c + 0.1, i % 2 ? 1 : 0.1, 1)
-                                    : kind == 2 ? response(c, 4, 1)
-                                                : pure(c, 1);
+            bool noise = dpf_spending_kinds[kind]->is_noise;
+            struct dpf_spending s = {dpf_spending_kinds[kind], noise ? c + 0.1 : c, 4,
+                                     i % 2 ? 1 : 0.1, 1};
             struct dpf_privacy_loss l;
             double p = 0, q = 0, step = dpf_spending_scale(&s) / (i % 3 ? 20 : 1000);
             double centre = i % 5 * step * 3;
@@ -619,7 +681,7 @@ static void losses_keep_their_mass(void)
                 q += l.points[j].q;
             }
             if ((fabs(p - 1) > 1e-9 || fabs(q - 1) > 1e-9) && lost++ < 5)
-                printf("    kind %d, parameter %.17g, step %.17g: %g and %g\n", kind,
+                printf("    %s, parameter %.17g, step %.17g: %g and %g\n", s.kind->name,
                        s.parameter, step, p, q);
             dpf_privacy_loss_release(&l);
         }
@@ -699,12 +761,12 @@ static void basic_and_strong(void)
     /* all are upper bounds of the same thing */
     double pld = cost(DPF_METHOD_PLD, s, 1e-6);
     for (int m = DPF_METHOD_BASIC; m <= DPF_METHOD_RDP; m++)
-        ABOVE(dpf_method_words[m], cost((enum dpf_method)m, s, 1e-6), pld * 0.999);
+        ABOVE(dpf_methods[m].name, cost((enum dpf_method)m, s, 1e-6), pld * 0.999);
     /* two mechanisms: not for strong, nor sampling for gdp */
     struct dpf_spending two[] = {p, s};
-    CU_ASSERT(dpf_method_objection(DPF_METHOD_STRONG, two, 2, 1e-6) != NULL);
-    CU_ASSERT(dpf_method_objection(DPF_METHOD_GDP, &s, 1, 1e-6) != NULL);
-    CU_ASSERT(dpf_method_objection(DPF_METHOD_GDP, &p, 1, 1e-6) != NULL);
+    CU_ASSERT(dpf_method_check(DPF_METHOD_STRONG, two, 2, 1e-6, NULL) != DPF_OK);
+    CU_ASSERT(dpf_method_check(DPF_METHOD_GDP, &s, 1, 1e-6, NULL) != DPF_OK);
+    CU_ASSERT(dpf_method_check(DPF_METHOD_GDP, &p, 1, 1e-6, NULL) != DPF_OK);
     CU_ASSERT(dpf_compose_epsilon(DPF_METHOD_STRONG, two, 2, 1e-6, &e, NULL, NULL) ==
               DPF_USAGE);
     CU_ASSERT_DOUBLE_EQUAL(cost_of(DPF_METHOD_BEST, NULL, 0, 1e-6), 0, 0);
@@ -731,7 +793,8 @@ static void best_is_the_smallest(void)
                    best = cost(DPF_METHOD_BEST, list[i], deltas[j]);
             int which = 0;
             for (int m = 0; m < DPF_METHOD_BEST; m++)
-                if (!dpf_method_objection((enum dpf_method)m, &list[i], 1, deltas[j]) &&
+                if (dpf_method_check((enum dpf_method)m, &list[i], 1, deltas[j], NULL) ==
+                        DPF_OK &&
                     dpf_compose_epsilon((enum dpf_method)m, &list[i], 1, deltas[j], &one,
                                         NULL, NULL) == DPF_OK &&
                     one < least) {
@@ -739,7 +802,7 @@ static void best_is_the_smallest(void)
                     which = m;
                 }
             CU_ASSERT(
-                told(best <= least * (1 + 1e-9), dpf_method_words[which], best, least));
+                told(best <= least * (1 + 1e-9), dpf_methods[which].name, best, least));
         }
 }
 
@@ -839,7 +902,7 @@ static void costs_are_monotone(void)
                 e[m] = cost(methods[m], s, d);
                 if (way < 0)
                     base[m] = e[m];
-                ABOVE(dpf_method_words[methods[m]], e[m], base[m] * (1 - 1e-6));
+                ABOVE(dpf_methods[methods[m]].name, e[m], base[m] * (1 - 1e-6));
             }
             BELOW("pld, rdp", e[PLD], e[RDP] * (1 + 1e-3));
         }
@@ -988,9 +1051,9 @@ static void bad_input_is_refused(void)
     struct dpf_error e;
     double epsilon;
     for (int m = 0; m <= DPF_METHOD_BEST; m++)
-        for (int kind = 0; kind < 4; kind++) {
+        for (int kind = 0; dpf_spending_kinds[kind]; kind++) {
             enum dpf_method method = (enum dpf_method)m;
-            struct dpf_spending good = {(enum dpf_spending_kind)kind, 1, 2, 1, 1};
+            struct dpf_spending good = {dpf_spending_kinds[kind], 1, 2, 1, 1};
             for (size_t i = 0; i < COUNT(parameters); i++) {
                 struct dpf_spending s = good;
                 s.parameter = parameters[i];
@@ -1017,7 +1080,7 @@ static void bad_input_is_refused(void)
                       DPF_USAGE);
             /* without a delta, only what is pure, and only by adding up */
             bool free_of_delta =
-                kind != DPF_SPEND_GAUSSIAN &&
+                !dpf_spending_kinds[kind]->is_unbounded &&
                 (method == DPF_METHOD_BASIC || method == DPF_METHOD_BEST);
             CU_ASSERT(dpf_compose_epsilon(method, &good, 1, 0, &epsilon, NULL, &e) ==
                       (free_of_delta ? DPF_OK : DPF_USAGE));
@@ -1099,7 +1162,7 @@ static void small_noise_ends(void)
     for (size_t m = 0; m < COUNT(methods); m++) {
         struct call c = {methods[m], gaussian(0.001, 0.5, 1), 1e-5};
         CU_ASSERT(
-            told(in_child(run_call, &c, 4000) == 0, dpf_method_words[methods[m]], 1, 0));
+            told(in_child(run_call, &c, 4000) == 0, dpf_methods[methods[m]].name, 1, 0));
     }
 }
 
@@ -1201,6 +1264,8 @@ const struct dpf_test dpf_tests[] = {
     {"PLD of mixed lists against quadrature", pld_of_mixed_lists},
     {"PLD of randomised response against exact sums", pld_of_responses},
     {"PLD of rare losses", pld_of_rare_losses},
+    {"rows of the kinds of mechanisms", rows_of_kinds},
+    {"what a kind leaves out is refused by name", what_a_kind_leaves_out},
     {"discretised losses keep their mass", losses_keep_their_mass},
     {"Renyi divergences against quadrature", renyi_divergences},
     {"moments: lambda up to 255", moments_has_255_orders},

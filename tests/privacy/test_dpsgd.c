@@ -276,8 +276,10 @@ static void test_target(void)
     struct dpf_header spent = {.is_private = true};
     struct dpf_training_plan plan = plan_of(0, DPF_SAMPLE_POISSON);
     CU_ASSERT(dpf_training_plan_noise(&plan, 5000, &budget, &spent, NULL) == DPF_OK);
-    struct dpf_spending s = {
-        .parameter = plan.noise.multiplier, .rate = 0.01, .count = 400};
+    struct dpf_spending s = {.kind = &dpf_spending_gaussian,
+                             .parameter = plan.noise.multiplier,
+                             .rate = 0.01,
+                             .count = 400};
     double epsilon;
     CU_ASSERT(dpf_compose_epsilon(DPF_METHOD_PLD, &s, 1, 1e-5, &epsilon, NULL, NULL) ==
               DPF_OK);
@@ -285,8 +287,10 @@ static void test_target(void)
     /* shuffled: four Gaussians of half the multiplier */
     plan = plan_of(0, DPF_SAMPLE_SHUFFLE);
     CU_ASSERT(dpf_training_plan_noise(&plan, 5000, &budget, &spent, NULL) == DPF_OK);
-    s = (struct dpf_spending){
-        .parameter = plan.noise.multiplier / 2, .rate = 1, .count = 4};
+    s = (struct dpf_spending){.kind = &dpf_spending_gaussian,
+                              .parameter = plan.noise.multiplier / 2,
+                              .rate = 1,
+                              .count = 4};
     CU_ASSERT(dpf_compose_epsilon(DPF_METHOD_GDP, &s, 1, 1e-5, &epsilon, NULL, NULL) ==
               DPF_OK);
     CU_ASSERT(epsilon <= 2 && epsilon > 1.999);
@@ -301,7 +305,10 @@ static void test_last_step(void)
     double fits, exceeds;
     CU_ASSERT(dpf_training_plan_noise(&plan, 5000, &budget, &spent, NULL) == DPF_OK);
     int64_t last = plan.noise.max_steps;
-    struct dpf_spending s = {.parameter = 0.8, .rate = 0.01, .count = (uint64_t)last};
+    struct dpf_spending s = {.kind = &dpf_spending_gaussian,
+                             .parameter = 0.8,
+                             .rate = 0.01,
+                             .count = (uint64_t)last};
     CU_ASSERT(last > 0 && last < 400);
     dpf_compose_epsilon(DPF_METHOD_BEST, &s, 1, 1e-5, &fits, NULL, NULL);
     s.count++;
@@ -323,7 +330,7 @@ static void test_spent(void)
     struct dpf_header spent = {.is_private = true};
     struct dpf_training_plan plan = plan_of(0, DPF_SAMPLE_POISSON), fresh = plan;
     struct dpf_mechanism_event event = {
-        .spending = {.kind = DPF_SPEND_PURE, .parameter = 1, .rate = 1, .count = 1},
+        .spending = {.kind = &dpf_spending_pure, .parameter = 1, .rate = 1, .count = 1},
         .sampling = "none",
         .claimed = {1, 0, "test"},
         .proven = {1, 0, "test"}};
@@ -387,8 +394,10 @@ static void test_statements(void)
 /* Shuffled lots cost what disjoint lots cost, not what sampled ones would. */
 static void test_shuffled_is_not_sampled(void)
 {
-    struct dpf_spending sampled = {.parameter = 2, .rate = 0.1, .count = 40};
-    struct dpf_spending shuffled = {.parameter = 1, .rate = 1, .count = 4};
+    struct dpf_spending sampled = {
+        .kind = &dpf_spending_gaussian, .parameter = 2, .rate = 0.1, .count = 40};
+    struct dpf_spending shuffled = {
+        .kind = &dpf_spending_gaussian, .parameter = 1, .rate = 1, .count = 4};
     double a, b;
     dpf_compose_epsilon(DPF_METHOD_BEST, &sampled, 1, 1e-5, &a, NULL, NULL);
     dpf_compose_epsilon(DPF_METHOD_BEST, &shuffled, 1, 1e-5, &b, NULL, NULL);

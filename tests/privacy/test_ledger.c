@@ -107,12 +107,12 @@ static void add(struct dpf_values *v, const char *text)
 
 static struct dpf_spending gaussian(double sigma, double rate, uint64_t count)
 {
-    return (struct dpf_spending){DPF_SPEND_GAUSSIAN, sigma, 0, rate, count};
+    return (struct dpf_spending){&dpf_spending_gaussian, sigma, 0, rate, count};
 }
 
 static struct dpf_spending pure(double epsilon)
 {
-    return (struct dpf_spending){DPF_SPEND_PURE, epsilon, 2, 1, 1};
+    return (struct dpf_spending){&dpf_spending_pure, epsilon, 2, 1, 1};
 }
 
 static double compose(const struct dpf_spending *list, size_t count, double delta)
@@ -138,7 +138,7 @@ static void mechanism(struct dpf_header *h, struct dpf_spending s,
         .sensitivity = 1,
         .relation = relation,
         .claimed = {0.25, 1e-7, "a paper"},
-        .proven = {0.5, s.kind == DPF_SPEND_GAUSSIAN ? 1e-6 : 0, "a theorem"}};
+        .proven = {0.5, s.kind == &dpf_spending_gaussian ? 1e-6 : 0, "a theorem"}};
     dpf_ledger_add_mechanism(&h->events, "test", &event);
     h->is_private = false;
     h->is_protected = true;
@@ -290,7 +290,7 @@ static void one_event(void)
                 struct dpf_account_request other = {.method = methods[m], .delta = 1e-5};
                 CU_ASSERT(dpf_compose_epsilon(methods[m], &s, 1, 1e-5, &due, NULL,
                                               NULL) == DPF_OK);
-                SAME(dpf_method_words[methods[m]], epsilon_as(&h, &other), due);
+                SAME(dpf_methods[methods[m]].name, epsilon_as(&h, &other), due);
             }
             dpf_header_release(&h);
         }
@@ -301,8 +301,8 @@ static void events_compose(void)
     struct dpf_header h = {0};
     const struct dpf_spending list[] = {gaussian(2, 0.1, 50),
                                         gaussian(1.5, 1, 1),
-                                        {DPF_SPEND_LAPLACE, 3, 0, 1, 2},
-                                        {DPF_SPEND_RESPONSE, 0.31, 4, 1, 1},
+                                        {&dpf_spending_laplace, 3, 0, 1, 2},
+                                        {&dpf_spending_response, 0.31, 4, 1, 1},
                                         pure(0.13)};
     double sum = 0, pld;
     struct dpf_account a;

@@ -985,14 +985,15 @@ static void test_expected_bits(void)
 static void add_local(struct dpf_values *v, double epsilon, const char *method,
                       const double *probabilities, size_t count)
 {
-    struct dpf_mechanism_event event = {.spending = {DPF_SPEND_PURE, epsilon, 2, 1, 1},
-                                        .sampling = "none",
-                                        .relation = DPF_LOCAL,
-                                        .claimed = {epsilon / 2, 0, "a paper"},
-                                        .proven = {epsilon, 0, "a theorem"},
-                                        .method = method,
-                                        .probabilities = probabilities,
-                                        .probability_count = count};
+    struct dpf_mechanism_event event = {
+        .spending = {&dpf_spending_pure, epsilon, 2, 1, 1},
+        .sampling = "none",
+        .relation = DPF_LOCAL,
+        .claimed = {epsilon / 2, 0, "a paper"},
+        .proven = {epsilon, 0, "a theorem"},
+        .method = method,
+        .probabilities = probabilities,
+        .probability_count = count};
     dpf_ledger_add_mechanism(v, "test", &event);
 }
 

@@ -229,6 +229,7 @@ void dpf_engine_put(struct dpf_engine *g, const float *parameters)
 {
     g->kernels->put(g->workers[0].context, g->parameters, parameters,
                     g->model->span * sizeof *parameters);
+    g->kernels->finish(g->workers[0].context, NULL); /* other contexts read them */
 }
 
 void dpf_engine_get(struct dpf_engine *g, float *parameters)

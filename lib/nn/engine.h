@@ -67,7 +67,10 @@ struct dpf_engine {
     struct dpf_lot_result *part_results;
     size_t part_results_capacity;
     atomic_size_t next_part; /* that nobody has taken yet */
-    double sum_step;         /* of the sums; 0: they hold nothing */
+    double sum_step;         /* of the integers; 0: they hold nothing */
+    int64_t summed;          /* examples that the integers may hold */
+    bool plain;              /* the workers' floats hold gradients that are not clipped */
+    bool failed;             /* an update ended half-way: nothing may follow */
 };
 
 struct dpf_engine_setup {
@@ -134,7 +137,9 @@ void dpf_worker_finish(struct dpf_worker *w);
 /* The sums of all workers. */
 void dpf_engine_add_up(const struct dpf_engine *g, struct dpf_lot_result *result);
 
-/* Add the lot's gradients to the workers' sums. Several lots with one clip norm add up.
+/* Add the lot's gradients to the workers' sums. Several lots with one clip norm add up;
+ * gradients that are clipped and such that are not are never added to each other, which
+ * is DPF_PRIVACY.
  *
  * Claim. With a clip rule, the integers that dpf_engine_sums() gives have the sensitivity
  * of privacy/lot_sum.h: clip_l2 (1 + dpf_lot_sum_margin(span)), times the root of the

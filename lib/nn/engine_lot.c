@@ -120,10 +120,15 @@ static enum dpf_status clipped_gradients(struct dpf_engine *g, const struct dpf_
     if (!(lot->clip_l2 >= DPF_LOT_LEAST_CLIP && lot->clip_l2 <= DPF_LOT_MOST_CLIP))
         return dpf_fail(e, DPF_USAGE, "a clip norm lies between %g and %g, not '%g'",
                         DPF_LOT_LEAST_CLIP, DPF_LOT_MOST_CLIP, lot->clip_l2);
-    if (lot->count > DPF_LOT_MOST || lot->expected < 1 || lot->expected > UINT32_MAX ||
-        (g->sum_step != 0 && g->sum_step != step) || !g->sums)
+    if (g->plain)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "clipped gradients cannot be added to plain ones: update first");
+    if (g->summed + lot->count > DPF_LOT_MOST || lot->expected < 1 ||
+        lot->expected > UINT32_MAX || (g->sum_step != 0 && g->sum_step != step) ||
+        !g->sums)
         return dpf_fail(e, DPF_USAGE, "gradients of this lot cannot be clipped");
     g->sum_step = step;
+    g->summed += lot->count;
     enum dpf_status status = dpf_lot_parts_cut(&g->parts, lot->keys, lot->count,
                                                dpf_lot_parts_planned(lot->expected), e);
     if (status != DPF_OK)
@@ -158,10 +163,16 @@ enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot 
     *result = (struct dpf_lot_result){0};
     if (!lot->loss)
         return dpf_fail(e, DPF_USAGE, "gradients need a loss");
+    if (g->failed)
+        return dpf_fail(e, DPF_SYSTEM, "an update of this engine has failed before");
     if (!copy.keys && !make_keys(g, &copy))
         return dpf_fail_memory(e);
     if (lot->rule != DPF_CLIP_NONE)
         return clipped_gradients(g, &copy, result, e);
+    if (g->sum_step != 0)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "plain gradients cannot be added to clipped ones: update first");
+    g->plain = true;
     enum dpf_status status = dpf_engine_run(g, plain_job, &copy, e);
     dpf_engine_add_up(g, result);
     return status;

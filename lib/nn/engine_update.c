@@ -157,10 +157,14 @@ enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
                                   struct dpf_error *e)
 {
     struct update u = {o, noise, {0, g->model->span}, false};
-    /* Noise goes on clipped sums: without any, a lot may have been empty. */
-    if (noise && g->sum_step == 0)
+    if (g->failed)
+        return dpf_fail(e, DPF_SYSTEM, "an update of this engine has failed before");
+    /* Noise goes on clipped sums: without any, a lot may have been empty. Other ranks
+     * would not know of which step it then is. */
+    if (noise && g->sum_step == 0 && !g->reduction)
         g->sum_step = noise->mechanism->step;
-    if (noise && (!g->sums || !(noise->mechanism->step >= g->sum_step)))
+    if (noise && (!g->sums || g->plain || g->sum_step == 0 ||
+                  !(noise->mechanism->step >= g->sum_step)))
         return dpf_fail(e, DPF_PRIVACY, "noise needs clipped gradients on a finer grid");
     dpf_optimiser_begin(o, divisor);
     enum dpf_status status = reduce(g, &u, e);
@@ -170,6 +174,11 @@ enum dpf_status dpf_engine_update(struct dpf_engine *g, struct dpf_optimiser *o,
         status =
             g->reduction->share(g->reduction->state, g->kernels, g->workers[0].context,
                                 g->parameters, g->model->span, u.slice, e);
+    if (status == DPF_OK) /* other contexts read what was shared */
+        status = g->kernels->finish(g->workers[0].context, e);
     g->sum_step = 0;
+    g->summed = 0;
+    g->plain = false;
+    g->failed = status != DPF_OK;
     return status;
 }

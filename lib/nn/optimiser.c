@@ -58,7 +58,7 @@ enum dpf_status dpf_optimiser_init(struct dpf_optimiser *o,
     }
     kernels->clear(context, o->first, (int64_t)count);
     kernels->clear(context, o->second, (int64_t)count);
-    return DPF_OK;
+    return kernels->finish(context, e); /* other contexts read them */
 }
 
 void dpf_optimiser_release(struct dpf_optimiser *o)

@@ -12,7 +12,12 @@
  * one rank with all examples has, up to how the lot is cut into parts: the sensitivity of
  * privacy/lot_sum.h holds for it, because integers add up without rounding and every part
  * stays within one rank. Overflow: DPF_LOT_MOST bounds the lot of all ranks together, not
- * of each; whoever implements reduce() sees to it.
+ * of each; whoever implements reduce() sees to it, and that all ranks call it with the
+ * same kind of sums (they all have computed a lot, an empty one too). The bits are those
+ * of one rank if every child of the root of the parts' tree is in one rank.
+ *
+ * Moments of an optimiser are those of the rank's own slice. A rank whose update fails
+ * does not come to share(): it has to end the job.
  *
  * An engine without a reduction is alone: its slice is everything. */
 #ifndef DPF_NN_REDUCTION_H

@@ -1149,8 +1149,37 @@ static void test_empty_batch(void)
     dpf_model_release(&m);
 }
 
+/* Gradients that are not clipped never come into a sum that is released. */
+static void test_plain_and_clipped(void)
+{
+    struct rig g;
+    struct dpf_engine engine;
+    struct dpf_lot_result result;
+    struct dpf_error e = {0};
+    struct dpf_optimiser o = dpf_optimiser_defaults(dpf_step_kind_find("sgd"), 0.1);
+    begin(&g);
+    struct dpf_lot plain = lot_of(&g, DPF_CLIP_NONE), clipped = lot_of(&g, DPF_CLIP_FLAT);
+    struct dpf_gaussian three = three_for(&g.model);
+    struct dpf_lot_noise noise = {.mechanism = &three, .insecure = true};
+    start(&engine, &g.model, g.parameters, &dpf_kernels_ref, 2, 5);
+    CU_ASSERT_FATAL(dpf_optimiser_init(&o, &dpf_kernels_ref, NULL, g.model.span, NULL) ==
+                    DPF_OK);
+    CU_ASSERT(dpf_engine_gradients(&engine, &plain, &result, NULL) == DPF_OK);
+    CU_ASSERT(dpf_engine_gradients(&engine, &clipped, &result, &e) == DPF_PRIVACY);
+    CU_ASSERT(dpf_engine_update(&engine, &o, 1, &noise, &e) == DPF_PRIVACY);
+    CU_ASSERT(dpf_engine_update(&engine, &o, 1, NULL, NULL) == DPF_OK);
+    CU_ASSERT(dpf_engine_gradients(&engine, &clipped, &result, NULL) == DPF_OK);
+    CU_ASSERT(dpf_engine_gradients(&engine, &plain, &result, &e) == DPF_PRIVACY);
+    CU_ASSERT(dpf_engine_update(&engine, &o, 1, &noise, NULL) == DPF_OK);
+    CU_ASSERT(dpf_engine_gradients(&engine, &plain, &result, NULL) == DPF_OK);
+    dpf_optimiser_release(&o);
+    dpf_engine_release(&engine);
+    end(&g);
+}
+
 const char dpf_suite[] = "engine";
 const struct dpf_test dpf_tests[] = {
+    {"plain and clipped gradients are kept apart", test_plain_and_clipped},
     {"threads, microbatches, clipping: one network's gradients (ref)",
      test_gradients_ref},
     {"threads, microbatches, clipping: one network's gradients (cpu)",

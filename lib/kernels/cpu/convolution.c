@@ -25,7 +25,9 @@ struct plan {
     bool bias;
     dnnl_primitive_t convolution, reorder;
     dnnl_memory_t source, target, bias_memory, plain, blocked;
+    dnnl_memory_t scratch, reorder_scratch;
     size_t weight_bytes; /* in the primitive's order */
+    size_t scratch_bytes, reorder_scratch_bytes;
 };
 
 /* What a context keeps. */
@@ -55,6 +57,8 @@ static void release_plan(struct plan *p)
     dnnl_memory_destroy(p->bias_memory);
     dnnl_memory_destroy(p->plain);
     dnnl_memory_destroy(p->blocked);
+    dnnl_memory_destroy(p->scratch);
+    dnnl_memory_destroy(p->reorder_scratch);
 }
 
 static void forget_plans(struct dpf_cpu_convolutions *own)
@@ -141,13 +145,22 @@ static bool primitive_desc(struct dpf_context *context, const struct plan *p,
                            const struct dpf_onednn_conv *s, dnnl_primitive_desc_t *out)
 {
     dnnl_primitive_desc_t hint = NULL;
-    if (p->direction == FORWARD)
-        return good(context, dpf_onednn_forward(out, engine, p->bias, s));
+    dnnl_primitive_attr_t attr = NULL;
+    /* The library's own scratch memory is the creating thread's: a primitive could not be
+     * executed or destroyed by another one. */
     bool fine =
-        good(context, dpf_onednn_forward(&hint, engine, false, s)) &&
+        good(context, dnnl_primitive_attr_create(&attr)) &&
         good(context,
-             dpf_onednn_backward(out, engine, p->direction == BACKWARD_DATA, s, hint));
+             dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    if (fine && p->direction == FORWARD)
+        fine = good(context, dpf_onednn_forward(out, engine, p->bias, s, attr));
+    else if (fine)
+        fine =
+            good(context, dpf_onednn_forward(&hint, engine, false, s, attr)) &&
+            good(context, dpf_onednn_backward(out, engine, p->direction == BACKWARD_DATA,
+                                              s, hint, attr));
     dnnl_primitive_desc_destroy(hint);
+    dnnl_primitive_attr_destroy(attr);
     return fine;
 }
 
@@ -160,7 +173,10 @@ static bool make_reorder(struct dpf_context *context, struct plan *p,
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_desc_t d = NULL;
     bool out = p->direction == BACKWARD_WEIGHTS;
-    bool fine = good(context, dnnl_primitive_attr_create(&attr));
+    bool fine =
+        good(context, dnnl_primitive_attr_create(&attr)) &&
+        good(context,
+             dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
     if (fine && out)
         fine = good(context, dnnl_post_ops_create(&ops)) &&
                good(context, dpf_onednn_append_sum(ops)) &&
@@ -170,6 +186,13 @@ static bool make_reorder(struct dpf_context *context, struct plan *p,
                                                             engine, out ? plain : blocked,
                                                             engine, attr)) &&
            good(context, dnnl_primitive_create(&p->reorder, d));
+    if (fine) {
+        dpf_onednn_view scratch =
+            dnnl_primitive_desc_query_md(d, dnnl_query_scratchpad_md, 0);
+        p->reorder_scratch_bytes = dnnl_memory_desc_get_size(scratch);
+        fine = good(context, dnnl_memory_create(&p->reorder_scratch, scratch, engine,
+                                                DNNL_MEMORY_NONE));
+    }
     dnnl_primitive_desc_destroy(d);
     dnnl_post_ops_destroy(ops);
     dnnl_primitive_attr_destroy(attr);
@@ -177,7 +200,8 @@ static bool make_reorder(struct dpf_context *context, struct plan *p,
 }
 
 static bool make_memories(struct dpf_context *context, struct plan *p,
-                          const struct dpf_onednn_conv *s, dpf_onednn_view blocked)
+                          const struct dpf_onednn_conv *s, dpf_onednn_view blocked,
+                          dpf_onednn_view scratch)
 {
     const struct {
         dnnl_memory_t *memory;
@@ -186,7 +210,8 @@ static bool make_memories(struct dpf_context *context, struct plan *p,
                {&p->target, dpf_onednn_view_of(&s->target)},
                {&p->bias_memory, dpf_onednn_view_of(&s->bias)},
                {&p->plain, dpf_onednn_view_of(&s->plain_weights)},
-               {&p->blocked, blocked}};
+               {&p->blocked, blocked},
+               {&p->scratch, scratch}};
     bool fine = true;
     for (size_t i = 0; fine && i < sizeof all / sizeof *all; i++)
         fine = good(context, dnnl_memory_create(all[i].memory, all[i].of, engine,
@@ -206,9 +231,12 @@ static bool make_plan(struct dpf_context *context, struct plan *p)
             p->direction == BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md
                                              : dnnl_query_weights_md,
             0);
+        dpf_onednn_view scratch =
+            dnnl_primitive_desc_query_md(d, dnnl_query_scratchpad_md, 0);
         p->weight_bytes = dnnl_memory_desc_get_size(blocked);
+        p->scratch_bytes = dnnl_memory_desc_get_size(scratch);
         fine = good(context, dnnl_primitive_create(&p->convolution, d)) &&
-               make_memories(context, p, &s, blocked) &&
+               make_memories(context, p, &s, blocked, scratch) &&
                make_reorder(context, p, dpf_onednn_view_of(&s.plain_weights), blocked);
     }
     dnnl_primitive_desc_destroy(d);
@@ -257,15 +285,30 @@ static void point(struct dpf_context *context, dnnl_memory_t memory, const void 
     good(context, dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)at));
 }
 
+/* Memory for a primitive's intermediate results, of this context. */
+static bool lend_scratch(struct dpf_context *context, enum dpf_cpu_scratch slot,
+                         size_t bytes, dnnl_memory_t scratch)
+{
+    void *memory = bytes ? dpf_cpu_scratch(context, slot, bytes) : NULL;
+    if (bytes && !memory)
+        return false;
+    point(context, scratch, memory);
+    return true;
+}
+
 static void run_reorder(struct dpf_context *context, struct plan *p, const void *plain,
                         void *blocked)
 {
     bool out = p->direction == BACKWARD_WEIGHTS;
+    if (!lend_scratch(context, DPF_CPU_REORDER, p->reorder_scratch_bytes,
+                      p->reorder_scratch))
+        return;
     point(context, p->plain, plain);
     point(context, p->blocked, blocked);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, out ? p->blocked : p->plain},
-                              {DNNL_ARG_TO, out ? p->plain : p->blocked}};
-    good(context, dnnl_primitive_execute(p->reorder, CPU->convolutions->stream, 2, args));
+                              {DNNL_ARG_TO, out ? p->plain : p->blocked},
+                              {DNNL_ARG_SCRATCHPAD, p->reorder_scratch}};
+    good(context, dnnl_primitive_execute(p->reorder, CPU->convolutions->stream, 3, args));
 }
 
 static void cpu_conv_forward(CONTEXT, const struct dpf_conv *shape, int64_t n,
@@ -274,13 +317,15 @@ static void cpu_conv_forward(CONTEXT, const struct dpf_conv *shape, int64_t n,
 {
     struct plan *p = find_plan(context, shape, 1, b != NULL, FORWARD);
     void *weights = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
-    if (!weights)
+    if (!weights ||
+        !lend_scratch(context, DPF_CPU_CONVOLUTION, p->scratch_bytes, p->scratch))
         return;
     run_reorder(context, p, w, weights);
     point(context, p->bias_memory, b);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
                               {DNNL_ARG_DST, p->target},
+                              {DNNL_ARG_SCRATCHPAD, p->scratch},
                               {DNNL_ARG_BIAS, p->bias_memory}};
     int64_t in = volume(shape->in) * shape->in_channels;
     int64_t out = volume(shape->out) * shape->out_channels;
@@ -288,7 +333,7 @@ static void cpu_conv_forward(CONTEXT, const struct dpf_conv *shape, int64_t n,
         point(context, p->source, x + e * in);
         point(context, p->target, y + e * out);
         good(context, dnnl_primitive_execute(p->convolution, CPU->convolutions->stream,
-                                             b ? 4 : 3, args));
+                                             b ? 5 : 4, args));
     }
     if (relu) /* not oneDNN's own, which takes NaN for 0 */
         dpf_kernels_cpu()->unary_forward(
@@ -300,19 +345,21 @@ static void cpu_conv_backward_data(CONTEXT, const struct dpf_conv *shape, int64_
 {
     struct plan *p = find_plan(context, shape, 1, false, BACKWARD_DATA);
     void *weights = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
-    if (!weights)
+    if (!weights ||
+        !lend_scratch(context, DPF_CPU_CONVOLUTION, p->scratch_bytes, p->scratch))
         return;
     run_reorder(context, p, w, weights);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
-                              {DNNL_ARG_DIFF_DST, p->target}};
+                              {DNNL_ARG_DIFF_DST, p->target},
+                              {DNNL_ARG_SCRATCHPAD, p->scratch}};
     int64_t in = volume(shape->in) * shape->in_channels;
     int64_t out = volume(shape->out) * shape->out_channels;
     for (int64_t e = 0; e < n; e++) {
         point(context, p->source, dx + e * in);
         point(context, p->target, dy + e * out);
         good(context,
-             dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 3, args));
+             dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 4, args));
     }
 }
 
@@ -320,14 +367,17 @@ static void cpu_conv_backward_data(CONTEXT, const struct dpf_conv *shape, int64_
 static void weight_gradient(struct dpf_context *context, struct plan *p, const float *x,
                             const float *dy, void *slot)
 {
+    if (!lend_scratch(context, DPF_CPU_CONVOLUTION, p->scratch_bytes, p->scratch))
+        return;
     point(context, p->source, x);
     point(context, p->target, dy);
     point(context, p->blocked, slot);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
                               {DNNL_ARG_DIFF_WEIGHTS, p->blocked},
-                              {DNNL_ARG_DIFF_DST, p->target}};
+                              {DNNL_ARG_DIFF_DST, p->target},
+                              {DNNL_ARG_SCRATCHPAD, p->scratch}};
     good(context,
-         dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 3, args));
+         dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 4, args));
 }
 
 static void cpu_conv_backward_weights(CONTEXT, const struct dpf_conv *shape, int64_t n,

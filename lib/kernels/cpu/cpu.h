@@ -20,6 +20,8 @@ enum dpf_cpu_scratch {
     DPF_CPU_WEIGHTS,
     DPF_CPU_SUMS,
     DPF_CPU_GRADIENT,
+    DPF_CPU_CONVOLUTION,
+    DPF_CPU_REORDER,
     DPF_CPU_SCRATCHES
 };
 struct dpf_cpu {

@@ -42,25 +42,27 @@ static inline dnnl_status_t dpf_onednn_append_sum(dnnl_post_ops_t ops)
 
 static inline dnnl_status_t dpf_onednn_forward(dnnl_primitive_desc_t *out,
                                                dnnl_engine_t engine, bool bias,
-                                               const struct dpf_onednn_conv *c)
+                                               const struct dpf_onednn_conv *c,
+                                               const_dnnl_primitive_attr_t attr)
 {
     return dnnl_convolution_forward_primitive_desc_create(
         out, engine, dnnl_forward_training, dnnl_convolution_direct, c->source,
         c->weights, bias ? c->bias : NULL, c->target, c->stride, c->dilate, c->pad,
-        c->pad, NULL);
+        c->pad, attr);
 }
 
 static inline dnnl_status_t dpf_onednn_backward(dnnl_primitive_desc_t *out,
                                                 dnnl_engine_t engine, bool data,
                                                 const struct dpf_onednn_conv *c,
-                                                dnnl_primitive_desc_t forward)
+                                                dnnl_primitive_desc_t forward,
+                                                const_dnnl_primitive_attr_t attr)
 {
     return data ? dnnl_convolution_backward_data_primitive_desc_create(
                       out, engine, dnnl_convolution_direct, c->source, c->weights,
-                      c->target, c->stride, c->dilate, c->pad, c->pad, forward, NULL)
+                      c->target, c->stride, c->dilate, c->pad, c->pad, forward, attr)
                 : dnnl_convolution_backward_weights_primitive_desc_create(
                       out, engine, dnnl_convolution_direct, c->source, c->weights, NULL,
-                      c->target, c->stride, c->dilate, c->pad, c->pad, forward, NULL);
+                      c->target, c->stride, c->dilate, c->pad, c->pad, forward, attr);
 }
 
 #else
@@ -91,21 +93,23 @@ static inline dnnl_status_t dpf_onednn_append_sum(dnnl_post_ops_t ops)
 
 static inline dnnl_status_t dpf_onednn_forward(dnnl_primitive_desc_t *out,
                                                dnnl_engine_t engine, bool bias,
-                                               const struct dpf_onednn_conv *c)
+                                               const struct dpf_onednn_conv *c,
+                                               const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t status = dnnl_convolution_forward_desc_init(
         &d, dnnl_forward_training, dnnl_convolution_direct, &c->source, &c->weights,
         bias ? &c->bias : NULL, &c->target, c->stride, c->pad, c->pad);
     return status == dnnl_success
-               ? dnnl_primitive_desc_create(out, &d, NULL, engine, NULL)
+               ? dnnl_primitive_desc_create(out, &d, attr, engine, NULL)
                : status;
 }
 
 static inline dnnl_status_t dpf_onednn_backward(dnnl_primitive_desc_t *out,
                                                 dnnl_engine_t engine, bool data,
                                                 const struct dpf_onednn_conv *c,
-                                                dnnl_primitive_desc_t forward)
+                                                dnnl_primitive_desc_t forward,
+                                                const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t status = data
@@ -116,7 +120,7 @@ static inline dnnl_status_t dpf_onednn_backward(dnnl_primitive_desc_t *out,
                                      &d, dnnl_convolution_direct, &c->source, &c->weights,
                                      NULL, &c->target, c->stride, c->pad, c->pad);
     return status == dnnl_success
-               ? dnnl_primitive_desc_create(out, &d, NULL, engine, forward)
+               ? dnnl_primitive_desc_create(out, &d, attr, engine, forward)
                : status;
 }
 

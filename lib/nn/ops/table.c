@@ -55,18 +55,22 @@ enum dpf_status dpf_op_check(const struct dpf_op *op, bool has_parameters,
                              struct dpf_error *e)
 {
     const struct dpf_op_parameters *p = op->parameters;
-    const char *lacks = !op->shape       ? "shape"
-                        : !op->forward   ? "forward"
-                        : !op->backward  ? "backward"
-                        : !op->relevance ? "relevance"
-                        : op->relevance == dpf_relevance_linear && !op->linear
-                            ? "weighted sums"
-                        : !has_parameters   ? NULL
-                        : !p                ? "clipping of its parameters' gradients"
-                        : !p->gradients     ? "gradients of its parameters"
-                        : !p->example_norms ? "norms of examples' gradients"
-                        : !p->add_clipped   ? "sums of clipped gradients"
-                                            : NULL;
+    const char *lacks =
+        !op->shape                                             ? "shape"
+        : !op->forward                                         ? "forward"
+        : !op->backward                                        ? "backward"
+        : !op->relevance                                       ? "relevance"
+        : op->relevance == dpf_relevance_linear && !op->linear ? "weighted sums"
+        : op->linear &&
+                (!op->linear->sums || !op->linear->back || !op->linear->spread_bias)
+            ? "weighted sums, forwards, backwards or of its bias"
+        : !has_parameters   ? NULL
+        : !p                ? "clipping of its parameters' gradients"
+        : !p->gradients     ? "gradients of its parameters"
+        : !p->room          ? "room for examples' gradients"
+        : !p->example_norms ? "norms of examples' gradients"
+        : !p->add_clipped   ? "sums of clipped gradients"
+                            : NULL;
     return lacks ? dpf_fail(e, DPF_USAGE, "operation '%s' has no %s", op->name, lacks)
                  : DPF_OK;
 }

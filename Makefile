@@ -242,8 +242,8 @@ check-run: $(TESTS) build
 	$(Q)BUILD="$(BUILD)" bash tests/run
 
 check-sanitize: need-check need-mpi
-	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize SANITIZE=1 CFLAGS="-O1 -g" \
-	    build check-run
+	$(Q)TEST_SECONDS=900 $(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize SANITIZE=1 \
+	    CFLAGS="-O1 -g" build check-run
 
 check-peers: all
 	$(Q)BUILD="$(BUILD)" bash tests/bench/peers/check

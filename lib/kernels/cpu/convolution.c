@@ -285,30 +285,31 @@ static void point(struct dpf_context *context, dnnl_memory_t memory, const void 
     good(context, dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)at));
 }
 
-/* Memory for a primitive's intermediate results, of this context. */
-static bool lend_scratch(struct dpf_context *context, enum dpf_cpu_scratch slot,
-                         size_t bytes, dnnl_memory_t scratch)
+/* A primitive with memory for its intermediate results, of this context, as the last of
+ * `count` arguments. Most need none, and every argument costs time. */
+static void execute(struct dpf_context *context, dnnl_primitive_t primitive, int count,
+                    dnnl_exec_arg_t *args, enum dpf_cpu_scratch slot, size_t bytes)
 {
-    void *memory = bytes ? dpf_cpu_scratch(context, slot, bytes) : NULL;
-    if (bytes && !memory)
-        return false;
-    point(context, scratch, memory);
-    return true;
+    if (bytes) {
+        void *memory = dpf_cpu_scratch(context, slot, bytes);
+        if (!memory)
+            return;
+        point(context, args[count - 1].memory, memory);
+    }
+    good(context, dnnl_primitive_execute(primitive, CPU->convolutions->stream,
+                                         bytes ? count : count - 1, args));
 }
 
 static void run_reorder(struct dpf_context *context, struct plan *p, const void *plain,
                         void *blocked)
 {
     bool out = p->direction == BACKWARD_WEIGHTS;
-    if (!lend_scratch(context, DPF_CPU_REORDER, p->reorder_scratch_bytes,
-                      p->reorder_scratch))
-        return;
     point(context, p->plain, plain);
     point(context, p->blocked, blocked);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, out ? p->blocked : p->plain},
                               {DNNL_ARG_TO, out ? p->plain : p->blocked},
                               {DNNL_ARG_SCRATCHPAD, p->reorder_scratch}};
-    good(context, dnnl_primitive_execute(p->reorder, CPU->convolutions->stream, 3, args));
+    execute(context, p->reorder, 3, args, DPF_CPU_REORDER, p->reorder_scratch_bytes);
 }
 
 static void cpu_conv_forward(CONTEXT, const struct dpf_conv *shape, int64_t n,
@@ -317,23 +318,24 @@ static void cpu_conv_forward(CONTEXT, const struct dpf_conv *shape, int64_t n,
 {
     struct plan *p = find_plan(context, shape, 1, b != NULL, FORWARD);
     void *weights = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
-    if (!weights ||
-        !lend_scratch(context, DPF_CPU_CONVOLUTION, p->scratch_bytes, p->scratch))
+    if (!weights)
         return;
     run_reorder(context, p, w, weights);
     point(context, p->bias_memory, b);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->source},
                               {DNNL_ARG_WEIGHTS, p->blocked},
                               {DNNL_ARG_DST, p->target},
-                              {DNNL_ARG_SCRATCHPAD, p->scratch},
-                              {DNNL_ARG_BIAS, p->bias_memory}};
+                              {DNNL_ARG_BIAS, p->bias_memory},
+                              {DNNL_ARG_SCRATCHPAD, p->scratch}};
+    if (!b)
+        args[3] = args[4];
     int64_t in = volume(shape->in) * shape->in_channels;
     int64_t out = volume(shape->out) * shape->out_channels;
     for (int64_t e = 0; e < n; e++) {
         point(context, p->source, x + e * in);
         point(context, p->target, y + e * out);
-        good(context, dnnl_primitive_execute(p->convolution, CPU->convolutions->stream,
-                                             b ? 5 : 4, args));
+        execute(context, p->convolution, b ? 5 : 4, args, DPF_CPU_CONVOLUTION,
+                p->scratch_bytes);
     }
     if (relu) /* not oneDNN's own, which takes NaN for 0 */
         dpf_kernels_cpu()->unary_forward(
@@ -345,8 +347,7 @@ static void cpu_conv_backward_data(CONTEXT, const struct dpf_conv *shape, int64_
 {
     struct plan *p = find_plan(context, shape, 1, false, BACKWARD_DATA);
     void *weights = p ? dpf_cpu_scratch(context, DPF_CPU_WEIGHTS, p->weight_bytes) : NULL;
-    if (!weights ||
-        !lend_scratch(context, DPF_CPU_CONVOLUTION, p->scratch_bytes, p->scratch))
+    if (!weights)
         return;
     run_reorder(context, p, w, weights);
     dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_SRC, p->source},
@@ -358,8 +359,7 @@ static void cpu_conv_backward_data(CONTEXT, const struct dpf_conv *shape, int64_
     for (int64_t e = 0; e < n; e++) {
         point(context, p->source, dx + e * in);
         point(context, p->target, dy + e * out);
-        good(context,
-             dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 4, args));
+        execute(context, p->convolution, 4, args, DPF_CPU_CONVOLUTION, p->scratch_bytes);
     }
 }
 
@@ -367,8 +367,6 @@ static void cpu_conv_backward_data(CONTEXT, const struct dpf_conv *shape, int64_
 static void weight_gradient(struct dpf_context *context, struct plan *p, const float *x,
                             const float *dy, void *slot)
 {
-    if (!lend_scratch(context, DPF_CPU_CONVOLUTION, p->scratch_bytes, p->scratch))
-        return;
     point(context, p->source, x);
     point(context, p->target, dy);
     point(context, p->blocked, slot);
@@ -376,8 +374,7 @@ static void weight_gradient(struct dpf_context *context, struct plan *p, const f
                               {DNNL_ARG_DIFF_WEIGHTS, p->blocked},
                               {DNNL_ARG_DIFF_DST, p->target},
                               {DNNL_ARG_SCRATCHPAD, p->scratch}};
-    good(context,
-         dnnl_primitive_execute(p->convolution, CPU->convolutions->stream, 4, args));
+    execute(context, p->convolution, 4, args, DPF_CPU_CONVOLUTION, p->scratch_bytes);
 }
 
 static void cpu_conv_backward_weights(CONTEXT, const struct dpf_conv *shape, int64_t n,

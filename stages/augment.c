@@ -6,74 +6,77 @@
 
 #include "base/banned.h"
 
-static struct {
+static struct augmentation {
+    /* what the user asked for, then what it takes */
     double shift, rotate;
     bool flip, keep;
     int64_t copies, seed;
     const char *upscale, *field, *also;
-} opt = {.copies = 1, .field = "x"};
+    struct dpf_augment recipe;
+    struct dpf_augmenter augmenter;
+    struct dpf_batch out; /* what has gathered */
+    uint64_t filled;
+} state = {.copies = 1, .field = "x"};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_REAL("shift", &opt.shift, "F", 0, 1,
+    DPF_OPT_REAL("shift", &state.shift, "F", 0, 1,
                  "move by up to a fraction F (below 1) of height and width"),
-    DPF_OPT_REAL("rotate", &opt.rotate, "DEGREES", 0, 180,
+    DPF_OPT_REAL("rotate", &state.rotate, "DEGREES", 0, 180,
                  "turn by up to DEGREES in either direction"),
-    DPF_OPT_FLAG("flip", &opt.flip, "mirror left to right, with probability 1/2"),
-    DPF_OPT_INT("copies", &opt.copies, "K", 1, DPF_AUGMENT_MAX_COPIES,
+    DPF_OPT_FLAG("flip", &state.flip, "mirror left to right, with probability 1/2"),
+    DPF_OPT_INT("copies", &state.copies, "K", 1, DPF_AUGMENT_MAX_COPIES,
                 "write K such copies of each record (1)"),
-    DPF_OPT_FLAG("keep", &opt.keep, "write each original too, before its copies"),
-    DPF_OPT_STRING("upscale", &opt.upscale, "HxW",
+    DPF_OPT_FLAG("keep", &state.keep, "write each original too, before its copies"),
+    DPF_OPT_STRING("upscale", &state.upscale, "HxW",
                    "change the size to H rows and W columns, of originals too"),
-    DPF_OPT_STRING("also", &opt.also, "NAME",
+    DPF_OPT_STRING("also", &state.also, "NAME",
                    "a field with a mask, transformed in the same way, by nearest pixel"),
-    DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the pictures (x)"),
-    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the copies (0)"),
+    DPF_OPT_STRING("field", &state.field, "NAME", "the field with the pictures (x)"),
+    DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15, "seed of the copies (0)"),
     DPF_OPT_END,
 };
 
-static struct dpf_augment recipe;
-static struct dpf_augmenter augmenter;
-static struct dpf_batch out;
-static uint64_t filled;
-
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
+    struct augmentation *v = s->state;
     const struct dpf_parsed *given = &s->parsed;
     bool random =
-        dpf_option_given(given, "shift") || dpf_option_given(given, "rotate") || opt.flip;
-    if (!random && !opt.upscale)
+        dpf_option_given(given, "shift") || dpf_option_given(given, "rotate") || v->flip;
+    if (!random && !v->upscale)
         return dpf_fail(e, DPF_USAGE,
                         "say what to do: --shift, --rotate, --flip or --upscale");
-    if (!random && (opt.keep || dpf_option_given(given, "copies") ||
-                    dpf_option_given(given, "seed")))
+    if (!random &&
+        (v->keep || dpf_option_given(given, "copies") || dpf_option_given(given, "seed")))
         return dpf_fail(e, DPF_USAGE,
                         "'--copies', '--keep' and '--seed' go with '--shift', "
                         "'--rotate' or '--flip'");
-    if (opt.shift >= 1)
+    if (v->shift >= 1)
         return dpf_fail(e, DPF_USAGE, "option '--shift' needs a fraction below 1");
-    if (opt.also && strcmp(opt.also, opt.field) == 0)
-        return dpf_fail(e, DPF_USAGE, "field '%s' cannot be its own mask", opt.field);
-    recipe = (struct dpf_augment){.picture = opt.field,
-                                  .mask = opt.also,
-                                  .random = random,
-                                  .shift = opt.shift,
-                                  .degrees = opt.rotate,
-                                  .flip = opt.flip,
-                                  .keep = opt.keep,
-                                  .copies = (uint64_t)opt.copies,
-                                  .seed = (uint64_t)opt.seed};
-    return opt.upscale
-               ? dpf_augment_parse_size(opt.upscale, &recipe.height, &recipe.width, e)
-               : DPF_OK;
+    if (v->also && strcmp(v->also, v->field) == 0)
+        return dpf_fail(e, DPF_USAGE, "field '%s' cannot be its own mask", v->field);
+    v->recipe = (struct dpf_augment){.picture = v->field,
+                                     .mask = v->also,
+                                     .random = random,
+                                     .shift = v->shift,
+                                     .degrees = v->rotate,
+                                     .flip = v->flip,
+                                     .keep = v->keep,
+                                     .copies = (uint64_t)v->copies,
+                                     .seed = (uint64_t)v->seed};
+    return v->upscale ? dpf_augment_parse_size(v->upscale, &v->recipe.height,
+                                               &v->recipe.width, e)
+                      : DPF_OK;
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = dpf_augmenter_open(&augmenter, &recipe, &s->in, &s->out, e);
+    struct augmentation *v = s->state;
+    enum dpf_status status =
+        dpf_augmenter_open(&v->augmenter, &v->recipe, &s->in, &s->out, e);
     /* Which pose a record gets depends on its place: a record less, and all behind it
      * change. A new size alone maps records one to one, whatever the others are. */
-    if (status == DPF_OK && recipe.random) {
-        uint64_t copies = dpf_augment_group(&recipe);
+    if (status == DPF_OK && v->recipe.random) {
+        uint64_t copies = dpf_augment_group(&v->recipe);
         dpf_ledger_add_augmentation(&s->out.events, s->info->name, copies, "index",
                                     (struct dpf_stability){.replace_one = copies});
     }
@@ -83,11 +86,12 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 /* Hand on what has gathered. */
 static enum dpf_status flush(struct dpf_stage *s, struct dpf_error *e)
 {
-    struct dpf_batch part = out; /* the same memory */
-    if (filled == 0)
+    struct augmentation *v = s->state;
+    struct dpf_batch part = v->out; /* the same memory */
+    if (v->filled == 0)
         return DPF_OK;
-    dpf_batch_truncate(&part, filled);
-    filled = 0;
+    dpf_batch_truncate(&part, v->filled);
+    v->filled = 0;
     return dpf_stage_emit(s, &part, e);
 }
 
@@ -96,12 +100,13 @@ static enum dpf_status flush(struct dpf_stage *s, struct dpf_error *e)
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
+    struct augmentation *v = s->state;
     enum dpf_status status = DPF_OK;
-    if (b->rows > 0 && !out.count)
-        status = dpf_batch_init(&out, &s->out, dpf_batch_rows(&s->out), e);
+    if (b->rows > 0 && !v->out.count)
+        status = dpf_batch_init(&v->out, &s->out, dpf_batch_rows(&s->out), e);
     if (status == DPF_OK)
-        status = dpf_augmenter_take(&augmenter, b, e);
-    while (status == DPF_OK && !dpf_augmenter_fill(&augmenter, &out, &filled))
+        status = dpf_augmenter_take(&v->augmenter, b, e);
+    while (status == DPF_OK && !dpf_augmenter_fill(&v->augmenter, &v->out, &v->filled))
         status = flush(s, e);
     dpf_batch_truncate(b, 0); /* the frame has nothing left to send */
     return status;
@@ -117,8 +122,8 @@ static enum dpf_status on_other(struct dpf_stage *s, const msgpack_object *frame
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_batch_release(&out);
+    struct augmentation *v = s->state;
+    dpf_batch_release(&v->out);
 }
 
 static const struct dpf_stage_info info = {
@@ -139,6 +144,7 @@ static const struct dpf_stage_info info = {
               "depends only on the seed and on its position in the stream.",
     .kind = DPF_FILTER,
     .options = options,
+    .state = &state,
     .on_options = on_options,
     .on_open = on_open,
     .on_batch = on_batch,

@@ -10,81 +10,82 @@
 
 #include "base/banned.h"
 
-static struct {
+static struct measurement {
+    /* what the user asked for, then what it takes */
     const char *model, *x, *y, *loss, *backend, *json, *table;
     int64_t threads;
     bool expected;
     const struct dpf_kernels *kernels; /* of the backend */
-} opt = {.x = "x", .y = "y", .loss = "cross-entropy", .backend = "cpu"};
+    struct dpf_model_stream source;
+    struct dpf_dataset data;
+    struct dpf_dataset_need need;
+    struct dpf_engine engine;
+    struct dpf_evaluation evaluation;
+} state = {.x = "x", .y = "y", .loss = "cross-entropy", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_ENDPOINT("model", &opt.model, "STREAM", "the model, as train writes it",
+    DPF_OPT_ENDPOINT("model", &state.model, "STREAM", "the model, as train writes it",
                      DPF_OPTION_REQUIRED),
-    DPF_OPT_STRING("field", &opt.x, "NAME", "the field that the network reads (x)"),
-    DPF_OPT_STRING("target", &opt.y, "NAME", "the field with the targets (y)"),
-    DPF_OPT_CHOICE("loss", &opt.loss, dpf_losses, "NAME",
+    DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
+    DPF_OPT_STRING("target", &state.y, "NAME", "the field with the targets (y)"),
+    DPF_OPT_CHOICE("loss", &state.loss, dpf_losses, "NAME",
                    "the loss that is reported (cross-entropy); voxel and dice also give "
                    "Dice coefficients"),
     DPF_OPT_FLAG(
-        "expected", &opt.expected,
+        "expected", &state.expected,
         "for inputs that are not randomised and a model trained on randomised bits: "
         "average over the randomisation, by the rates in the model's ledger"),
-    DPF_OPT_OUTFILE("json", &opt.json, "FILE", "write all figures as JSON"),
-    DPF_OPT_OUTFILE("table", &opt.table, "FILE", "write all figures as a table"),
-    DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
+    DPF_OPT_OUTFILE("json", &state.json, "FILE", "write all figures as JSON"),
+    DPF_OPT_OUTFILE("table", &state.table, "FILE", "write all figures as a table"),
+    DPF_OPT_INT_IMMATERIAL("threads", &state.threads, "N", 1, 1024,
                            "number of threads (one for each processor)"),
-    DPF_OPT_STRING("backend", &opt.backend, "NAME",
+    DPF_OPT_STRING("backend", &state.backend, "NAME",
                    "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_END,
 };
 
-static struct dpf_model_stream source;
-static struct dpf_dataset data;
-static struct dpf_dataset_need need;
-static struct dpf_engine engine;
-static struct dpf_evaluation evaluation;
-
 /* Clean bits for a network that knows randomised ones. */
-static enum dpf_status expect_bits(struct dpf_error *e)
+static enum dpf_status expect_bits(struct measurement *v, struct dpf_error *e)
 {
     double rates[4];
     enum dpf_found found =
-        dpf_ledger_find(&source.header.events, NULL, "probabilities", rates, 4);
+        dpf_ledger_find(&v->source.header.events, NULL, "probabilities", rates, 4);
     if (found != DPF_FOUND)
         return dpf_fail(e, DPF_USAGE,
                         "the model's ledger %s: '--expected' is for models trained on "
                         "bits that 'randomize' randomised",
                         found ? "states several rates" : "states no rates of bits");
-    return dpf_expect_bits(&source.model, rates, source.parameters, e);
+    return dpf_expect_bits(&v->source.model, rates, v->source.parameters, e);
 }
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    (void)s;
-    return dpf_backend_find(opt.backend, &opt.kernels, e);
+    struct measurement *v = s->state;
+    return dpf_backend_find(v->backend, &v->kernels, e);
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    enum dpf_status status = dpf_model_stream_read(&source, opt.model, NULL, NULL, e);
-    if (status == DPF_OK && opt.expected)
-        status = expect_bits(e);
+    struct measurement *v = s->state;
+    enum dpf_status status = dpf_model_stream_read(&v->source, v->model, NULL, NULL, e);
+    if (status == DPF_OK && v->expected)
+        status = expect_bits(v, e);
     if (status != DPF_OK)
         return status;
-    need = (struct dpf_dataset_need){
-        .model = &source.model, .x = opt.x, .y = opt.y, .loss = dpf_loss_find(opt.loss)};
+    v->need = (struct dpf_dataset_need){
+        .model = &v->source.model, .x = v->x, .y = v->y, .loss = dpf_loss_find(v->loss)};
     struct dpf_engine_setup setup = {
-        .model = &source.model, .kernels = opt.kernels, .threads = (int)opt.threads};
-    status = dpf_dataset_init(&data, &s->in, &need, e);
+        .model = &v->source.model, .kernels = v->kernels, .threads = (int)v->threads};
+    status = dpf_dataset_init(&v->data, &s->in, &v->need, e);
     if (status == DPF_OK)
-        status = dpf_engine_init(&engine, &setup, e);
+        status = dpf_engine_init(&v->engine, &setup, e);
     if (status == DPF_OK)
-        status = dpf_evaluation_init(&evaluation, &engine, need.loss, e);
+        status = dpf_evaluation_init(&v->evaluation, &v->engine, v->need.loss, e);
     if (status != DPF_OK)
         return status;
-    dpf_engine_put(&engine, source.parameters);
+    dpf_engine_put(&v->engine, v->source.parameters);
     dpf_header_drop_fields(&s->out);
-    dpf_stage_adopt_model(s, &source.header);
+    dpf_stage_adopt_model(s, &v->source.header);
     if (s->in.is_private)
         dpf_ledger_add_none(&s->out.events, s->info->name,
                             "scores were computed from the records");
@@ -92,24 +93,27 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     return DPF_OK;
 }
 
-static enum dpf_status score_data(struct dpf_error *e)
+static enum dpf_status score_data(struct measurement *v, struct dpf_error *e)
 {
-    enum dpf_status status = dpf_evaluation_add(&evaluation, &data, e);
-    dpf_dataset_clear(&data);
+    enum dpf_status status = dpf_evaluation_add(&v->evaluation, &v->data, e);
+    dpf_dataset_clear(&v->data);
     return status;
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    enum dpf_status status = dpf_dataset_add(&data, &s->in, b, &need, e);
+    struct measurement *v = s->state;
+    enum dpf_status status = dpf_dataset_add(&v->data, &s->in, b, &v->need, e);
     /* enough for every thread, also where a batch is a single volume */
-    return status == DPF_OK && data.rows >= (uint64_t)engine.threads * 8 ? score_data(e)
-                                                                         : status;
+    return status == DPF_OK && v->data.rows >= (uint64_t)v->engine.threads * 8
+               ? score_data(v, e)
+               : status;
 }
 
-static enum dpf_status write_results(struct dpf_stage *s, const struct dpf_text *table,
-                                     struct dpf_text *json, struct dpf_error *e)
+static enum dpf_status write_results(const struct measurement *v, struct dpf_stage *s,
+                                     const struct dpf_text *table, struct dpf_text *json,
+                                     struct dpf_error *e)
 {
     struct dpf_encoder *enc = &s->writer.encoder;
     enum dpf_status status = dpf_stage_begin(s, e);
@@ -124,25 +128,26 @@ static enum dpf_status write_results(struct dpf_stage *s, const struct dpf_text 
     dpf_encode_string(enc, dpf_text_get(table));
     status = dpf_stream_write_encoded(&s->writer, e);
     dpf_text_add(json, "\n");
-    if (status == DPF_OK && opt.json)
-        status = dpf_write_file(opt.json, dpf_text_get(json), json->size, e);
-    if (status == DPF_OK && opt.table)
-        status = dpf_write_file(opt.table, dpf_text_get(table), table->size, e);
-    if (status == DPF_OK && !opt.table)
+    if (status == DPF_OK && v->json)
+        status = dpf_write_file(v->json, dpf_text_get(json), json->size, e);
+    if (status == DPF_OK && v->table)
+        status = dpf_write_file(v->table, dpf_text_get(table), table->size, e);
+    if (status == DPF_OK && !v->table)
         dpf_notice_lines(dpf_text_get(table)); /* the summary, up to an empty line */
     return status;
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
+    struct measurement *v = s->state;
     struct dpf_text table = {0}, json = {0};
-    enum dpf_status status = score_data(e);
+    enum dpf_status status = score_data(v, e);
     if (status != DPF_OK)
         return status;
     struct dpf_findings findings = {0};
     struct dpf_lineage lineage;
-    dpf_evaluation_report(&evaluation, &findings);
-    dpf_lineage_read(&lineage, &source.header, &s->in);
+    dpf_evaluation_report(&v->evaluation, &findings);
+    dpf_lineage_read(&lineage, &v->source.header, &s->in);
     dpf_lineage_report(&lineage, &findings);
     dpf_findings_table(&findings, &table);
     dpf_findings_json(&findings, &json);
@@ -151,7 +156,7 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
                    "generalisation");
     dpf_lineage_release(&lineage);
     status = table.failed || json.failed ? dpf_fail_memory(e)
-                                         : write_results(s, &table, &json, e);
+                                         : write_results(v, s, &table, &json, e);
     dpf_findings_release(&findings);
     dpf_text_release(&table);
     dpf_text_release(&json);
@@ -160,11 +165,11 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_evaluation_release(&evaluation);
-    dpf_engine_release(&engine);
-    dpf_dataset_release(&data);
-    dpf_model_stream_release(&source);
+    struct measurement *v = s->state;
+    dpf_evaluation_release(&v->evaluation);
+    dpf_engine_release(&v->engine);
+    dpf_dataset_release(&v->data);
+    dpf_model_stream_release(&v->source);
 }
 
 static const struct dpf_stage_info info = {
@@ -179,6 +184,7 @@ static const struct dpf_stage_info info = {
                "model.mp | dpflow inspect",
     .kind = DPF_FILTER,
     .options = options,
+    .state = &state,
     .on_options = on_options,
     .on_open = on_open,
     .on_batch = on_batch,

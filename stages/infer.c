@@ -7,43 +7,43 @@
 
 #include "base/banned.h"
 
-static struct {
+static struct inference {
+    /* what the user asked for, then what it takes */
     const char *model, *arch, *weights, *init, *x, *as, *node, *backend;
     int64_t threads, seed;
     const struct dpf_kernels *kernels; /* of the backend */
-} opt = {.init = "he-normal", .x = "x", .backend = "cpu"};
+    struct dpf_model_reader reader;
+    int target; /* index of the field that holds the values */
+} state = {.init = "he-normal", .x = "x", .backend = "cpu"};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_ENDPOINT("model", &opt.model, "STREAM|NAME",
+    DPF_OPT_ENDPOINT("model", &state.model, "STREAM|NAME",
                      "the model, as train writes it; an architecture's name means "
                      "--arch NAME",
                      0),
     DPF_OPT_STRING(
-        "arch", &opt.arch, "NAME|FILE",
+        "arch", &state.arch, "NAME|FILE",
         "a network instead of a model, with --weights or with public random weights"),
-    DPF_OPT_FILE("weights", &opt.weights, "FILE", "the weights of --arch (safetensors)"),
-    DPF_OPT_CHOICE("init", &opt.init, dpf_initialisers, "NAME",
+    DPF_OPT_FILE("weights", &state.weights, "FILE",
+                 "the weights of --arch (safetensors)"),
+    DPF_OPT_CHOICE("init", &state.init, dpf_initialisers, "NAME",
                    "how random weights are drawn (he-normal)"),
-    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15,
+    DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15,
                 "seed of random weights; the same seed gives the same weights (0)"),
-    DPF_OPT_STRING("node", &opt.node, "NAME",
+    DPF_OPT_STRING("node", &state.node, "NAME",
                    "the node to compute (the network's output)"),
-    DPF_OPT_STRING("field", &opt.x, "NAME", "the field that the network reads (x)"),
-    DPF_OPT_STRING("as", &opt.as, "NAME",
+    DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
+    DPF_OPT_STRING("as", &state.as, "NAME",
                    "the field to write the values to (the one that was read)"),
-    DPF_OPT_INT_IMMATERIAL("threads", &opt.threads, "N", 1, 1024,
+    DPF_OPT_INT_IMMATERIAL("threads", &state.threads, "N", 1, 1024,
                            "number of threads (one for each processor)"),
-    DPF_OPT_STRING("backend", &opt.backend, "NAME",
+    DPF_OPT_STRING("backend", &state.backend, "NAME",
                    "where to compute: cpu, ref (plain C), or a plug-in (cpu)"),
     DPF_OPT_END,
 };
 
-static struct dpf_model_reader reader;
-static struct dpf_model_stream *const source = &reader.source;
-static int target; /* index of the field that holds the values */
-
 /* --model cnm-mnist means --arch cnm-mnist, in the provenance, too. */
-static void use_model_as_arch(struct dpf_stage *s)
+static void use_model_as_arch(struct inference *v, struct dpf_stage *s)
 {
     const struct dpf_option *arch = options;
     while (strcmp(arch->name, "arch") != 0)
@@ -51,80 +51,84 @@ static void use_model_as_arch(struct dpf_stage *s)
     for (size_t i = 0; i < s->parsed.given_count; i++)
         if (strcmp(s->parsed.given[i].option->name, "model") == 0)
             s->parsed.given[i].option = arch;
-    opt.arch = opt.model;
-    opt.model = NULL;
+    v->arch = v->model;
+    v->model = NULL;
 }
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    if (!opt.arch && opt.model && dpf_architecture(opt.model))
-        use_model_as_arch(s);
-    if (!opt.arch == !opt.model)
+    struct inference *v = s->state;
+    if (!v->arch && v->model && dpf_architecture(v->model))
+        use_model_as_arch(v, s);
+    if (!v->arch == !v->model)
         return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
-    if (!opt.arch && (opt.weights || dpf_option_given(&s->parsed, "init") ||
-                      dpf_option_given(&s->parsed, "seed")))
+    if (!v->arch && (v->weights || dpf_option_given(&s->parsed, "init") ||
+                     dpf_option_given(&s->parsed, "seed")))
         return dpf_fail(e, DPF_USAGE,
                         "'--weights', '--init' and '--seed' go with "
                         "'--arch'");
-    if (opt.weights &&
+    if (v->weights &&
         (dpf_option_given(&s->parsed, "init") || dpf_option_given(&s->parsed, "seed")))
         return dpf_fail(e, DPF_USAGE,
                         "'--init' and '--seed' draw weights, '--weights' "
                         "gives them");
-    enum dpf_status status = dpf_backend_find(opt.backend, &opt.kernels, e);
-    return status == DPF_OK && opt.arch
-               ? dpf_model_from_option(&source->model, opt.arch, e)
+    enum dpf_status status = dpf_backend_find(v->backend, &v->kernels, e);
+    return status == DPF_OK && v->arch
+               ? dpf_model_from_option(&v->reader.source.model, v->arch, e)
                : status;
 }
 
 static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
                                       struct dpf_error *e)
 {
-    (void)s;
+    const struct inference *v = s->state;
+    const char *text = v->reader.source.model.text;
     (void)e;
-    if (source->model.text) /* --arch may be a file */
-        dpf_fingerprint_add_string(f, source->model.text);
+    if (text) /* --arch may be a file */
+        dpf_fingerprint_add_string(f, text);
     return DPF_OK;
 }
 
 /* The field of the values: a new one, or in the place of what was read. */
-static enum dpf_status declare(struct dpf_stage *s, struct dpf_error *e)
+static enum dpf_status declare(struct inference *v, struct dpf_stage *s,
+                               struct dpf_error *e)
 {
-    const struct dpf_node *n = &source->model.nodes[reader.node];
-    const char *name = opt.as ? opt.as : opt.x;
+    const struct dpf_node *n = &v->reader.source.model.nodes[v->reader.node];
+    const char *name = v->as ? v->as : v->x;
     struct dpf_field *f = dpf_header_field(&s->out, name);
-    if (f && strcmp(name, opt.x) != 0)
+    if (f && strcmp(name, v->x) != 0)
         return dpf_fail(e, DPF_USAGE, "the stream has a field '%s' already", name);
     if (!f)
         f = dpf_header_add_field(&s->out, name, DPF_F32, &n->shape);
     if (!f)
         return dpf_fail(e, DPF_USAGE, "'%s' cannot be added as a field", name);
     dpf_field_redefine(f, DPF_F32, &n->shape);
-    target = (int)(f - s->out.fields);
+    v->target = (int)(f - s->out.fields);
     return DPF_OK;
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
+    struct inference *v = s->state;
+    struct dpf_model_stream *source = &v->reader.source;
     enum dpf_status status =
-        opt.model ? dpf_model_stream_read(source, opt.model, NULL, NULL, e)
-                  : dpf_model_stream_first_weights(source, s, opt.weights, opt.init,
-                                                   (uint64_t)opt.seed, e);
+        v->model ? dpf_model_stream_read(source, v->model, NULL, NULL, e)
+                 : dpf_model_stream_first_weights(source, s, v->weights, v->init,
+                                                  (uint64_t)v->seed, e);
     if (status == DPF_OK)
-        status = dpf_model_reader_find(&reader, opt.node, source->model.output, e);
+        status = dpf_model_reader_find(&v->reader, v->node, source->model.output, e);
     if (status != DPF_OK)
         return status;
-    const struct dpf_node *found = &source->model.nodes[reader.node];
+    const struct dpf_node *found = &source->model.nodes[v->reader.node];
     if (found->bits)
         return dpf_fail(e, DPF_USAGE, "node '%s' is the packed input itself",
                         found->name);
     status = dpf_model_reader_open(
-        &reader, s, (struct dpf_dataset_need){.x = opt.x},
-        (struct dpf_engine_setup){.kernels = opt.kernels, .threads = (int)opt.threads},
-        e);
+        &v->reader, s, (struct dpf_dataset_need){.x = v->x},
+        (struct dpf_engine_setup){.kernels = v->kernels, .threads = (int)v->threads}, e);
     if (status == DPF_OK)
-        status = declare(s, e);
-    if (status == DPF_OK && opt.model)
+        status = declare(v, s, e);
+    if (status == DPF_OK && v->model)
         dpf_stage_adopt_model(s, &source->header);
     return status;
 }
@@ -132,26 +136,28 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
+    struct inference *v = s->state;
+    const struct dpf_node *n = &v->reader.source.model.nodes[v->reader.node];
     struct dpf_tensor values;
     struct dpf_lot lot;
-    enum dpf_status status = dpf_model_reader_take(
-        &reader, s, b, &source->model.nodes[reader.node].shape, &lot, &values, e);
+    enum dpf_status status =
+        dpf_model_reader_take(&v->reader, s, b, &n->shape, &lot, &values, e);
     if (status != DPF_OK)
         return status;
-    struct dpf_lot_values want = {.node = reader.node, .values = values.data};
-    status = dpf_engine_values(&reader.engine, &lot, &want, e);
-    if (target < b->count)
-        dpf_tensor_release(&b->tensor[target]);
+    struct dpf_lot_values want = {.node = v->reader.node, .values = values.data};
+    status = dpf_engine_values(&v->reader.engine, &lot, &want, e);
+    if (v->target < b->count)
+        dpf_tensor_release(&b->tensor[v->target]);
     else
         b->count++;
-    b->tensor[target] = values;
+    b->tensor[v->target] = values;
     return status;
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_model_reader_release(&reader);
+    struct inference *v = s->state;
+    dpf_model_reader_release(&v->reader);
 }
 
 static const struct dpf_stage_info info = {
@@ -165,6 +171,7 @@ static const struct dpf_stage_info info = {
     .add_tables = dpf_architecture_table,
     .kind = DPF_FILTER,
     .options = options,
+    .state = &state,
     .on_options = on_options,
     .on_open = on_open,
     .on_batch = on_batch,

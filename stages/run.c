@@ -8,21 +8,21 @@
 
 #include "base/banned.h"
 
-static struct {
+static struct running {
     const char *dir, *transport, *mpirun;
     bool fresh, dry_run;
-} opt = {.transport = "pipe"};
+} state = {.transport = "pipe"};
 
 static const char *const transports[] = {"pipe", "zmq", "mpi", NULL};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_STRING("dir", &opt.dir, "DIR",
+    DPF_OPT_STRING("dir", &state.dir, "DIR",
                    "the run directory (runs/NAME): every named stream ends there"),
-    DPF_OPT_CHOICE("transport", &opt.transport, transports, "HOW",
+    DPF_OPT_CHOICE("transport", &state.transport, transports, "HOW",
                    "how stages are connected; the result is the same"),
-    DPF_OPT_FLAG("fresh", &opt.fresh, "make every stream again, reuse nothing"),
-    DPF_OPT_FLAG("dry-run", &opt.dry_run, "print the commands that would run"),
-    DPF_OPT_STRING("mpirun-args", &opt.mpirun, "ARGS",
+    DPF_OPT_FLAG("fresh", &state.fresh, "make every stream again, reuse nothing"),
+    DPF_OPT_FLAG("dry-run", &state.dry_run, "print the commands that would run"),
+    DPF_OPT_STRING("mpirun-args", &state.mpirun, "ARGS",
                    "further arguments of mpirun, e.g. '--hostfile hosts'"),
     DPF_OPT_END,
 };
@@ -43,24 +43,24 @@ static enum dpf_status read_settings(struct dpf_stage *s, struct dpf_setting *se
 
 static enum dpf_status on_run(struct dpf_stage *s, struct dpf_error *e)
 {
+    const struct running *v = s->state;
     size_t count = s->argument_count - 1;
     struct dpf_setting *settings = dpf_calloc(count, sizeof *settings);
     if (!settings)
         return dpf_fail_memory(e);
     enum dpf_status status = read_settings(s, settings, e);
-    struct dpf_sweep sweep = {.file = s->arguments[0],
-                              .dir = opt.dir,
-                              .settings = settings,
-                              .setting_count = count,
-                              .plumbing =
-                                  strcmp(opt.transport, "zmq") == 0   ? DPF_PLUMB_ZMQ
-                                  : strcmp(opt.transport, "mpi") == 0 ? DPF_PLUMB_MPI
-                                                                      : DPF_PLUMB_PIPE,
-                              .fresh = opt.fresh,
-                              .dry_run = opt.dry_run,
-                              .run = {.quiet = dpf_option_given(&s->parsed, "quiet"),
-                                      .mpirun_args = opt.mpirun},
-                              .out = s->text};
+    struct dpf_sweep sweep = {
+        .file = s->arguments[0],
+        .dir = v->dir,
+        .settings = settings,
+        .setting_count = count,
+        .plumbing = strcmp(v->transport, "zmq") == 0   ? DPF_PLUMB_ZMQ
+                    : strcmp(v->transport, "mpi") == 0 ? DPF_PLUMB_MPI
+                                                       : DPF_PLUMB_PIPE,
+        .fresh = v->fresh,
+        .dry_run = v->dry_run,
+        .run = {.quiet = dpf_option_given(&s->parsed, "quiet"), .mpirun_args = v->mpirun},
+        .out = s->text};
     if (status == DPF_OK)
         status = dpf_sweep_run(&sweep, e);
     for (size_t i = 0; i < count; i++)
@@ -84,6 +84,7 @@ static const struct dpf_stage_info info = {
     .max_arguments = 1024,
     .kind = DPF_PROGRAM,
     .options = options,
+    .state = &state,
     .on_run = on_run,
 };
 

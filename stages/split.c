@@ -12,108 +12,110 @@
 
 #include "base/banned.h"
 
-static struct {
+static struct splitting {
+    /* what the user asked for, then what it takes */
     double fraction;
     bool rest;
     int64_t parts, part, seed;
     const char *classes, *field, *by;
-} opt = {.fraction = -1, .part = -1, .field = "y", .by = "index"};
+    struct dpf_partition partition;
+    bool *keep; /* of each record of a batch */
+    size_t keep_capacity;
+} state = {.fraction = -1, .part = -1, .field = "y", .by = "index"};
 
 static const char *const rules[] = {"index", "order", "content", NULL};
 
 static const struct dpf_option options[] = {
-    DPF_OPT_REAL("fraction", &opt.fraction, "F", 0, 1,
+    DPF_OPT_REAL("fraction", &state.fraction, "F", 0, 1,
                  "keep a random share F of the records"),
-    DPF_OPT_FLAG("rest", &opt.rest, "with --fraction: keep the others instead"),
-    DPF_OPT_INT("parts", &opt.parts, "K", 1, DPF_PARTITION_MAX_PARTS,
+    DPF_OPT_FLAG("rest", &state.rest, "with --fraction: keep the others instead"),
+    DPF_OPT_INT("parts", &state.parts, "K", 1, DPF_PARTITION_MAX_PARTS,
                 "cut into K disjoint parts of equal size"),
-    DPF_OPT_INT("part", &opt.part, "I", 0, DPF_PARTITION_MAX_PARTS,
+    DPF_OPT_INT("part", &state.part, "I", 0, DPF_PARTITION_MAX_PARTS,
                 "with --parts: keep part I, counted from 0"),
-    DPF_OPT_STRING("class", &opt.classes, "C,...",
+    DPF_OPT_STRING("class", &state.classes, "C,...",
                    "keep the records with one of these labels"),
-    DPF_OPT_STRING("field", &opt.field, "NAME", "the field with the labels (y)"),
-    DPF_OPT_CHOICE("by", &opt.by, rules, "RULE",
+    DPF_OPT_STRING("field", &state.field, "NAME", "the field with the labels (y)"),
+    DPF_OPT_CHOICE("by", &state.by, rules, "RULE",
                    "what assigns a record to a part: index (its position, at random), "
                    "order (its position, in order) or content (index)"),
-    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the split (0)"),
+    DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15, "seed of the split (0)"),
     DPF_OPT_END,
 };
 
-static struct dpf_partition partition;
-static bool *keep;
-static size_t keep_capacity;
-
-static enum dpf_status parse_classes(struct dpf_error *e)
+static enum dpf_status parse_classes(struct splitting *v, struct dpf_error *e)
 {
-    char *copy = dpf_strdup(opt.classes), *rest = copy;
+    char *copy = dpf_strdup(v->classes), *rest = copy;
     if (!copy)
         return dpf_fail_memory(e);
     enum dpf_status status = DPF_OK;
     for (char *word; status == DPF_OK && (word = strsep(&rest, ","));)
-        if (partition.class_count ==
-                sizeof partition.classes / sizeof *partition.classes ||
-            !dpf_parse_uint(word, &partition.classes[partition.class_count++]))
+        if (v->partition.class_count ==
+                sizeof v->partition.classes / sizeof *v->partition.classes ||
+            !dpf_parse_uint(word, &v->partition.classes[v->partition.class_count++]))
             status = dpf_fail(e, DPF_USAGE, "option '--class' needs labels, not '%s'",
-                              opt.classes);
+                              v->classes);
     free(copy);
     return status;
 }
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    bool fraction = opt.fraction >= 0, parts = opt.parts > 0;
-    if (fraction + parts + (opt.classes != NULL) != 1)
+    struct splitting *v = s->state;
+    bool fraction = v->fraction >= 0, parts = v->parts > 0;
+    if (fraction + parts + (v->classes != NULL) != 1)
         return dpf_fail(e, DPF_USAGE, "give one of --fraction, --parts and --class");
-    if (parts && opt.part < 0)
+    if (parts && v->part < 0)
         return dpf_fail(e, DPF_USAGE, "option '--parts' needs '--part'");
-    if (opt.rest && !fraction)
+    if (v->rest && !fraction)
         return dpf_fail(e, DPF_USAGE, "option '--rest' goes with '--fraction'");
-    if (opt.part >= 0 && !parts)
+    if (v->part >= 0 && !parts)
         return dpf_fail(e, DPF_USAGE, "option '--part' goes with '--parts'");
-    if (dpf_option_given(&s->parsed, "field") && !opt.classes)
+    if (dpf_option_given(&s->parsed, "field") && !v->classes)
         return dpf_fail(e, DPF_USAGE, "option '--field' goes with '--class'");
-    if (opt.classes &&
+    if (v->classes &&
         (dpf_option_given(&s->parsed, "by") || dpf_option_given(&s->parsed, "seed")))
         return dpf_fail(e, DPF_USAGE, "'--by' and '--seed' do not apply to '--class'");
-    if (strcmp(opt.by, "order") == 0 && dpf_option_given(&s->parsed, "seed"))
+    if (strcmp(v->by, "order") == 0 && dpf_option_given(&s->parsed, "seed"))
         return dpf_fail(e, DPF_USAGE, "'--seed' does not apply to '--by order'");
-    partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
-                                               : parts  ? DPF_PART_OF
-                                                        : DPF_PART_CLASS,
-                                       .by_content = strcmp(opt.by, "content") == 0,
-                                       .by_order = strcmp(opt.by, "order") == 0,
-                                       .seed = (uint64_t)opt.seed,
-                                       .fraction = opt.fraction,
-                                       .rest = opt.rest,
-                                       .parts = (uint64_t)opt.parts,
-                                       .part = (uint64_t)opt.part,
-                                       .class_field = opt.field};
-    return opt.classes ? parse_classes(e) : DPF_OK;
+    v->partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
+                                                  : parts  ? DPF_PART_OF
+                                                           : DPF_PART_CLASS,
+                                          .by_content = strcmp(v->by, "content") == 0,
+                                          .by_order = strcmp(v->by, "order") == 0,
+                                          .seed = (uint64_t)v->seed,
+                                          .fraction = v->fraction,
+                                          .rest = v->rest,
+                                          .parts = (uint64_t)v->parts,
+                                          .part = (uint64_t)v->part,
+                                          .class_field = v->field};
+    return v->classes ? parse_classes(v, e) : DPF_OK;
 }
 
-static enum dpf_status check_labels(struct dpf_stage *s, struct dpf_error *e)
+static enum dpf_status check_labels(const struct splitting *v, struct dpf_stage *s,
+                                    struct dpf_error *e)
 {
-    const struct dpf_field *f = dpf_header_field(&s->in, opt.field);
+    const struct dpf_field *f = dpf_header_field(&s->in, v->field);
     if (!f || !f->classes || f->shape.rank != 0)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no label field '%s'",
-                        opt.field);
-    for (uint64_t i = 0; i < partition.class_count; i++)
-        if (partition.classes[i] >= f->classes)
+                        v->field);
+    for (uint64_t i = 0; i < v->partition.class_count; i++)
+        if (v->partition.classes[i] >= f->classes)
             return dpf_fail(e, DPF_USAGE,
                             "label %llu is outside the %llu classes of '%s'",
-                            (unsigned long long)partition.classes[i],
-                            (unsigned long long)f->classes, opt.field);
+                            (unsigned long long)v->partition.classes[i],
+                            (unsigned long long)f->classes, v->field);
     return DPF_OK;
 }
 
 /* A share and the rest of it are two parts. */
-static void add_event(struct dpf_stage *s)
+static void add_event(const struct splitting *v, struct dpf_stage *s)
 {
-    struct dpf_partition_keeps keeps = dpf_partition_keeps(&partition);
+    struct dpf_partition_keeps keeps = dpf_partition_keeps(&v->partition);
     struct dpf_stability stability = {keeps.add_remove, keeps.replace_one};
     bool count_private = s->in.is_private && keeps.own;
-    if (opt.classes) {
-        char *rule = dpf_format("%s is %s", opt.field, opt.classes);
+    if (v->classes) {
+        char *rule = dpf_format("%s is %s", v->field, v->classes);
         const struct dpf_selection_event event = {.by = "label",
                                                   .rule = rule ? rule : "",
                                                   .stability = stability,
@@ -122,13 +124,13 @@ static void add_event(struct dpf_stage *s)
         free(rule);
         return;
     }
-    bool share = opt.parts == 0;
+    bool share = v->parts == 0;
     const struct dpf_partition_event event = {
-        .parts = share ? 2 : partition.parts,
-        .part = share ? opt.rest : partition.part,
-        .by = opt.by,
-        .seed = partition.seed,
-        .share = share ? fmax(opt.fraction, DBL_MIN) : 0,
+        .parts = share ? 2 : v->partition.parts,
+        .part = share ? v->rest : v->partition.part,
+        .by = v->by,
+        .seed = v->partition.seed,
+        .share = share ? fmax(v->fraction, DBL_MIN) : 0,
         .stability = stability,
         .disjoint_under = keeps.own ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
         .count_private = count_private};
@@ -137,34 +139,36 @@ static void add_event(struct dpf_stage *s)
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    partition.total_known = s->in.has_records;
-    partition.total = s->in.records;
-    enum dpf_status status = opt.classes ? check_labels(s, e) : DPF_OK;
+    struct splitting *v = s->state;
+    v->partition.total_known = s->in.has_records;
+    v->partition.total = s->in.records;
+    enum dpf_status status = v->classes ? check_labels(v, s, e) : DPF_OK;
     if (status == DPF_OK)
-        status = dpf_partition_start(&partition, e);
+        status = dpf_partition_start(&v->partition, e);
     if (status != DPF_OK)
         return status;
-    s->out.has_records = dpf_partition_size(&partition, &s->out.records);
-    add_event(s);
+    s->out.has_records = dpf_partition_size(&v->partition, &s->out.records);
+    add_event(v, s);
     return DPF_OK;
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    if (!dpf_grow(&keep, &keep_capacity, b->rows, sizeof *keep))
+    struct splitting *v = s->state;
+    if (!dpf_grow(&v->keep, &v->keep_capacity, b->rows, sizeof *v->keep))
         return dpf_fail_memory(e);
-    enum dpf_status status = dpf_partition_choose(&partition, &s->in, b, keep, e);
+    enum dpf_status status = dpf_partition_choose(&v->partition, &s->in, b, v->keep, e);
     if (status == DPF_OK)
-        dpf_batch_select(b, keep);
+        dpf_batch_select(b, v->keep);
     return status;
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_partition_release(&partition);
-    free(keep);
+    struct splitting *v = s->state;
+    dpf_partition_release(&v->partition);
+    free(v->keep);
 }
 
 static const struct dpf_stage_info info = {
@@ -189,6 +193,7 @@ static const struct dpf_stage_info info = {
     .kind = DPF_FILTER,
     .is_exact = true,
     .options = options,
+    .state = &state,
     .on_options = on_options,
     .on_open = on_open,
     .on_batch = on_batch,

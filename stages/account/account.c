@@ -6,53 +6,52 @@
 
 #include "base/banned.h"
 
-static struct dpf_account_question question = {
+static struct dpf_account_question state = {
     .method = "best", .delta = -1, .epsilon = -1, .relation = NULL};
 
 static const struct dpf_option others[] = {
-    DPF_OPT_REAL("delta", &question.delta, "D", 0, 0.999999,
+    DPF_OPT_REAL("delta", &state.delta, "D", 0, 0.999999,
                  "the delta of the stated epsilon (the sum of the events' deltas)"),
-    DPF_OPT_CHOICE("method", &question.method, dpf_account_methods, "NAME",
+    DPF_OPT_CHOICE("method", &state.method, state.methods, "NAME",
                    "the accountant, or all of them (best)"),
-    DPF_OPT_CHOICE("relation", &question.relation, dpf_relation_words, "NAME",
+    DPF_OPT_CHOICE("relation", &state.relation, dpf_relation_words, "NAME",
                    "state the cost under this neighbouring relation"),
     DPF_OPT_CHOICE(
-        "solve", &question.solve, dpf_account_unknowns, "WHAT",
+        "solve", &state.solve, dpf_account_unknowns, "WHAT",
         "find this parameter of the first mechanism, for --epsilon and --delta"),
-    DPF_OPT_REAL("epsilon", &question.epsilon, "E", 0, 1e9,
+    DPF_OPT_REAL("epsilon", &state.epsilon, "E", 0, 1e9,
                  "with --solve: the target; alone: state the delta at this epsilon"),
-    DPF_OPT_STRING("sweep", &question.sweep, "sigma|q|steps=LO:HI:N",
+    DPF_OPT_STRING("sweep", &state.sweep, "sigma|q|steps=LO:HI:N",
                    "N values from LO to HI, evenly spaced in logarithms, of a parameter "
                    "of the first mechanism"),
-    DPF_OPT_INT("shuffled", &question.shuffled, "N", 2, 9e15,
+    DPF_OPT_INT("shuffled", &state.shuffled, "N", 2, 9e15,
                 "local mechanisms: also state the cost if a trusted shuffler shuffled "
                 "the messages of N people, who all used the same mechanism"),
-    DPF_OPT_STRING("budget", &question.budget, "E,D",
+    DPF_OPT_STRING("budget", &state.budget, "E,D",
                    "exit with status 4 if the proven cost is above (E, D)"),
-    DPF_OPT_FLAG("json", &question.json, "write JSON instead of a table"),
+    DPF_OPT_FLAG("json", &state.json, "write JSON instead of a table"),
     DPF_OPT_END,
 };
 
-/* One for each kind of mechanism, then the others. */
-static struct dpf_option
-    options[DPF_SPENDING_KIND_COUNT + sizeof others / sizeof *others];
+enum { OPTION_COUNT = DPF_SPENDING_KIND_COUNT + sizeof others / sizeof *others };
 
-static void list_options(void)
+/* One for each kind of mechanism, then the others. */
+static void list_options(struct dpf_account_question *v, struct dpf_option *options)
 {
     for (int i = 0; i < DPF_SPENDING_KIND_COUNT; i++) {
         const struct dpf_spending_kind *kind = dpf_spending_kinds[i];
-        options[i] = (struct dpf_option)DPF_OPT_LIST(
-            kind->question.option, &question.mechanisms[i], kind->question.argument,
-            kind->question.help);
+        options[i] =
+            (struct dpf_option)DPF_OPT_LIST(kind->question.option, &v->mechanisms[i],
+                                            kind->question.argument, kind->question.help);
     }
     memcpy(options + DPF_SPENDING_KIND_COUNT, others, sizeof others);
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    free(question.list);
-    question.list = NULL;
+    struct dpf_account_question *v = s->state;
+    free(v->list);
+    v->list = NULL;
 }
 
 static const struct dpf_stage_info info = {
@@ -72,8 +71,7 @@ static const struct dpf_stage_info info = {
               "removed and one added.",
     .kind = DPF_SINK,
     .any_fields = true,
-    .options = options,
-    .state = &question,
+    .state = &state,
     .on_options = dpf_account_options,
     .on_close = dpf_account_answer,
     .on_release = on_release,
@@ -81,7 +79,10 @@ static const struct dpf_stage_info info = {
 
 int main(int argc, char **argv)
 {
-    dpf_account_list_methods();
-    list_options();
-    return dpf_stage_main(&info, argc, argv);
+    struct dpf_option options[OPTION_COUNT];
+    struct dpf_stage_info complete = info;
+    dpf_account_list_methods(info.state);
+    list_options(info.state, options);
+    complete.options = options;
+    return dpf_stage_main(&complete, argc, argv);
 }

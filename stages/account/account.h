@@ -5,10 +5,6 @@
 #include "account/ledger.h"
 #include "stage/stage.h"
 
-/* The methods, and "all"; filled in before options are parsed. */
-extern const char *dpf_account_methods[];
-void dpf_account_list_methods(void);
-
 /* A number of the first mechanism that --solve finds or --sweep varies. */
 struct dpf_account_unknown {
     const char *name;  /* in --solve */
@@ -30,6 +26,7 @@ struct dpf_account_question {
     double delta, epsilon; /* below 0: not given */
     int64_t shuffled;      /* messages that a trusted shuffler mixed; 0: none did */
     bool json;
+    const char *methods[DPF_METHOD_BEST + 3]; /* what `method` may be, ended by NULL */
     /* what it comes to */
     struct dpf_spending *list;
     size_t count;
@@ -39,6 +36,8 @@ struct dpf_account_question {
     double budget_epsilon, budget_delta;
 };
 
+/* The methods, and "all"; filled in before options are parsed. */
+void dpf_account_list_methods(struct dpf_account_question *q);
 /* Parse the mechanisms and check that the options go together. */
 enum dpf_status dpf_account_options(struct dpf_stage *s, struct dpf_error *e);
 /* Whether mechanisms were given, so that no stream is read. */

@@ -12,7 +12,7 @@ enum { NAME_COLUMNS = 10 };
 
 static enum dpf_method method_of(const struct dpf_account_question *q)
 {
-    size_t i = DPF_INDEX(dpf_account_methods, q->method);
+    size_t i = DPF_INDEX(q->methods, q->method);
     return i > DPF_METHOD_BEST ? DPF_METHOD_BEST : (enum dpf_method)i;
 }
 

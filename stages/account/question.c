@@ -9,13 +9,11 @@
 
 #include "base/banned.h"
 
-const char *dpf_account_methods[DPF_METHOD_BEST + 3];
-
-void dpf_account_list_methods(void)
+void dpf_account_list_methods(struct dpf_account_question *q)
 {
     for (int i = 0; i <= DPF_METHOD_BEST; i++)
-        dpf_account_methods[i] = dpf_methods[i].name;
-    dpf_account_methods[DPF_METHOD_BEST + 1] = "all";
+        q->methods[i] = dpf_methods[i].name;
+    q->methods[DPF_METHOD_BEST + 1] = "all";
 }
 
 static double get_parameter(const struct dpf_spending *s)

@@ -3,33 +3,33 @@
 
 #include "base/banned.h"
 
-static struct dpf_curator curator = {.owner_bytes = (int64_t)16 << 30};
+static struct dpf_curator state = {.owner_bytes = (int64_t)16 << 30};
 
 static const struct dpf_option options[] = {
     {.name = "store",
      .kind = DPF_KIND_OUTFILE,
-     .target = &curator.store,
+     .target = &state.store,
      .arg = "DIR",
      .help =
          "keep each owner's stream here; a curator that starts again continues from it",
      .flags = DPF_OPTION_IMMATERIAL | DPF_OPTION_REQUIRED},
     {.name = "owner-keys",
      .kind = DPF_KIND_STRING,
-     .target = &curator.owner_keys,
+     .target = &state.owner_keys,
      .arg = "DIR",
      .help = "the owners' public keys: every .pub file in DIR, in addition to each "
              "--peer-key",
      .flags = DPF_OPTION_IMMATERIAL},
-    DPF_OPT_INT("enough", &curator.enough, "N", 1, 4096,
+    DPF_OPT_INT("enough", &state.enough, "N", 1, 4096,
                 "continue when N owners have sent their streams (all)"),
-    DPF_OPT_REAL("until", &curator.until, "SECONDS", 0.1, 1e9,
+    DPF_OPT_REAL("until", &state.until, "SECONDS", 0.1, 1e9,
                  "wait no longer than this for further owners"),
     {.name = "hear-all",
      .kind = DPF_KIND_FLAG,
-     .target = &curator.hear_all,
+     .target = &state.hear_all,
      .help = "wait for every owner to connect, even if its stream is in --store",
      .flags = DPF_OPTION_IMMATERIAL},
-    DPF_OPT_INT("owner-bytes", &curator.owner_bytes, "N", 1, 9e15,
+    DPF_OPT_INT("owner-bytes", &state.owner_bytes, "N", 1, 9e15,
                 "the largest number of bytes that one owner may send (16 GiB)"),
     DPF_OPT_END,
 };
@@ -57,7 +57,7 @@ static const struct dpf_stage_info info = {
     .kind = DPF_SOURCE,
     .has_effects = true,
     .options = options,
-    .state = &curator,
+    .state = &state,
     .on_open = dpf_collect_open,
     .on_produce = dpf_collect_produce,
     .on_release = dpf_collect_release,

@@ -5,107 +5,109 @@
 
 #include "base/banned.h"
 
-static struct {
-    const char *data_dir, *format, *columns;
+static struct loading {
+    /* what the user asked for, then what it takes */
+    const char *data_dir, *format, *columns_file;
     struct dpf_list labels;
     int64_t classes, count, seed, side, channels, limit;
     bool is_public, partial;
-} opt = {.limit = -1};
+    struct dpf_columns columns;
+    struct dpf_source *source;
+    struct dpf_contents contents;
+    uint64_t produced;
+} state = {.limit = -1};
 
 static const struct dpf_option options[] = {
     {.name = "data-dir",
      .kind = DPF_KIND_STRING,
-     .target = &opt.data_dir,
+     .target = &state.data_dir,
      .arg = "DIR",
      .help = "look for named data sets in DIR first, then in $DPFLOW_DATA, datasets/data "
              "and the user's cache",
      .flags = DPF_OPTION_IMMATERIAL},
-    DPF_OPT_FLAG("public", &opt.is_public,
+    DPF_OPT_FLAG("public", &state.is_public,
                  "declare the records public; otherwise they are private"),
-    DPF_OPT_FLAG("partial", &opt.partial,
+    DPF_OPT_FLAG("partial", &state.partial,
                  "accept a named data set of which some files are missing"),
-    DPF_OPT_INT("limit", &opt.limit, "N", 0, 9e15, "stop after N records"),
-    DPF_OPT_CHOICE("format", &opt.format, dpf_formats, "FORMAT",
+    DPF_OPT_INT("limit", &state.limit, "N", 0, 9e15, "stop after N records"),
+    DPF_OPT_CHOICE("format", &state.format, dpf_formats, "FORMAT",
                    "the file's format, if its name does not show it"),
-    DPF_OPT_FILE("columns", &opt.columns, "FILE",
+    DPF_OPT_FILE("columns", &state.columns_file, "FILE",
                  "the columns of a CSV table: types and public bounds"),
     {.name = "labels",
      .kind = DPF_KIND_LIST,
-     .target = &opt.labels,
+     .target = &state.labels,
      .arg = "FILE",
      .help = "labels of an idx file, or masks of NIfTI volumes (one for each volume)",
      .flags = DPF_OPTION_IMMATERIAL},
-    DPF_OPT_INT("classes", &opt.classes, "N", 1, 1e9,
+    DPF_OPT_INT("classes", &state.classes, "N", 1, 1e9,
                 "labels and masks are classes 0 to N-1"),
-    DPF_OPT_INT("count", &opt.count, "N", 1, 9e15,
+    DPF_OPT_INT("count", &state.count, "N", 1, 9e15,
                 "number of records to generate (synth-*)"),
-    DPF_OPT_INT("seed", &opt.seed, "N", 0, 9e15, "seed of the generator (0)"),
-    DPF_OPT_INT("side", &opt.side, "N", 16, 128, "edge of a synth-tumour volume (64)"),
-    DPF_OPT_INT("channels", &opt.channels, "N", 1, 4, "channels of synth-tumour (4)"),
+    DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15, "seed of the generator (0)"),
+    DPF_OPT_INT("side", &state.side, "N", 16, 128, "edge of a synth-tumour volume (64)"),
+    DPF_OPT_INT("channels", &state.channels, "N", 1, 4, "channels of synth-tumour (4)"),
     DPF_OPT_END,
 };
 
-static struct dpf_columns columns;
-static struct dpf_source *source;
-static struct dpf_contents contents;
-static uint64_t produced;
-
-static struct dpf_load_request request(const struct dpf_stage *s)
+static struct dpf_load_request request(const struct loading *v, const struct dpf_stage *s)
 {
     return (struct dpf_load_request){.given = &s->parsed,
                                      .names = s->arguments,
                                      .name_count = s->argument_count,
-                                     .data_dir = opt.data_dir,
-                                     .format = opt.format,
-                                     .partial = opt.partial,
-                                     .labels = opt.labels.items,
-                                     .label_count = opt.labels.count,
-                                     .columns = opt.columns ? &columns : NULL,
-                                     .classes = (uint64_t)opt.classes,
-                                     .count = (uint64_t)opt.count,
-                                     .seed = (uint64_t)opt.seed,
-                                     .side = (uint64_t)opt.side,
-                                     .channels = (uint64_t)opt.channels};
+                                     .data_dir = v->data_dir,
+                                     .format = v->format,
+                                     .partial = v->partial,
+                                     .labels = v->labels.items,
+                                     .label_count = v->labels.count,
+                                     .columns = v->columns_file ? &v->columns : NULL,
+                                     .classes = (uint64_t)v->classes,
+                                     .count = (uint64_t)v->count,
+                                     .seed = (uint64_t)v->seed,
+                                     .side = (uint64_t)v->side,
+                                     .channels = (uint64_t)v->channels};
 }
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    (void)s;
-    return opt.columns ? dpf_columns_read(opt.columns, &columns, e) : DPF_OK;
+    struct loading *v = s->state;
+    return v->columns_file ? dpf_columns_read(v->columns_file, &v->columns, e) : DPF_OK;
 }
 
 static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprint *f,
                                       struct dpf_error *e)
 {
-    struct dpf_load_request q = request(s);
+    const struct loading *v = s->state;
+    struct dpf_load_request q = request(v, s);
     return dpf_catalog_fingerprint(&q, f, e);
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
-    struct dpf_load_request q = request(s);
-    enum dpf_status status = dpf_catalog_open(&q, &source, e);
+    struct loading *v = s->state;
+    struct dpf_load_request q = request(v, s);
+    enum dpf_status status = dpf_catalog_open(&q, &v->source, e);
     if (status == DPF_OK)
-        status = dpf_header_copy(&s->out, &source->header, e);
-    s->out.is_private = !opt.is_public;
+        status = dpf_header_copy(&s->out, &v->source->header, e);
+    s->out.is_private = !v->is_public;
     /* A file a person: names and their number are theirs, and would leave with a model.
      */
     s->hides_arguments =
         s->out.is_private &&
         (s->argument_count > 1 || (s->out.has_records && s->out.records == 1));
     if (status == DPF_OK)
-        status = dpf_catalog_contents(&q, &contents, e);
+        status = dpf_catalog_contents(&q, &v->contents, e);
     if (status == DPF_OK)
-        status = dpf_source_describe(s, &contents, e);
+        status = dpf_source_describe(s, &v->contents, e);
     if (status != DPF_OK)
         return status;
-    if (opt.limit >= 0) {
+    if (v->limit >= 0) {
         /* How many there are is only known if the file told beforehand. */
-        s->out.has_records = s->out.has_records || opt.limit == 0;
-        if (s->out.records > (uint64_t)opt.limit)
-            s->out.records = (uint64_t)opt.limit;
+        s->out.has_records = s->out.has_records || v->limit == 0;
+        if (s->out.records > (uint64_t)v->limit)
+            s->out.records = (uint64_t)v->limit;
         char rule[40];
-        snprintf(rule, sizeof rule, "first %lld", (long long)opt.limit);
+        snprintf(rule, sizeof rule, "first %lld", (long long)v->limit);
         /* with a record less, the one behind the last comes in */
         const struct dpf_selection_event first = {
             .by = "order",
@@ -119,28 +121,29 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 static enum dpf_status on_produce(struct dpf_stage *s, struct dpf_batch *b,
                                   struct dpf_error *e)
 {
+    struct loading *v = s->state;
     uint64_t want = dpf_batch_rows(&s->out);
-    if (opt.limit >= 0 && want > (uint64_t)opt.limit - produced)
-        want = (uint64_t)opt.limit - produced;
+    if (v->limit >= 0 && want > (uint64_t)v->limit - v->produced)
+        want = (uint64_t)v->limit - v->produced;
     if (want == 0)
         return DPF_OK;
-    enum dpf_status status = dpf_source_next(source, b, want, e);
-    produced += b->rows;
+    enum dpf_status status = dpf_source_next(v->source, b, want, e);
+    v->produced += b->rows;
     return status;
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
-    (void)s;
-    return dpf_contents_unchanged(&contents, e);
+    struct loading *v = s->state;
+    return dpf_contents_unchanged(&v->contents, e);
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_contents_release(&contents);
-    dpf_source_destroy(&source);
-    dpf_columns_release(&columns);
+    struct loading *v = s->state;
+    dpf_contents_release(&v->contents);
+    dpf_source_destroy(&v->source);
+    dpf_columns_release(&v->columns);
 }
 
 static const struct dpf_stage_info info = {
@@ -166,6 +169,7 @@ static const struct dpf_stage_info info = {
     .max_arguments = 4096,
     .kind = DPF_SOURCE,
     .options = options,
+    .state = &state,
     .on_options = on_options,
     .on_fingerprint = on_fingerprint,
     .on_open = on_open,

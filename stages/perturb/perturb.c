@@ -7,76 +7,76 @@
 
 #include "base/banned.h"
 
-static struct dpf_perturb job = {.field = "x",
-                                 .target = "y",
-                                 .seed = -1,
-                                 .share = 1,
-                                 .draw = "record",
-                                 .coefficients = "all"};
+static struct dpf_perturb state = {.field = "x",
+                                   .target = "y",
+                                   .seed = -1,
+                                   .share = 1,
+                                   .draw = "record",
+                                   .coefficients = "all"};
 
 static const struct dpf_option options[] = {
     {.name = "release",
      .kind = DPF_KIND_CHOICE,
-     .target = &job.release_word,
+     .target = &state.release_word,
      DPF_CHOICES(dpf_releases),
      .arg = "WHAT",
      .help = "records: each record (local privacy); sum: the sum of all; quadratic: the "
              "coefficients of least squares; relevance: the mean relevance of each "
              "feature; features: each record, with noise set by relevance",
      .flags = DPF_OPTION_REQUIRED},
-    DPF_OPT_CHOICE("mechanism", &job.mechanism, dpf_noises, "NAME",
+    DPF_OPT_CHOICE("mechanism", &state.mechanism, dpf_noises, "NAME",
                    "the noise on records and sums"),
-    DPF_OPT_CHOICE("variant", &job.variant, dpf_variant_words, "NAME",
+    DPF_OPT_CHOICE("variant", &state.variant, dpf_variant_words, "NAME",
                    "paper (as printed), sound (with a proof), plain (no noise); "
                    "quadratic: also gaussian"),
-    DPF_OPT_REAL("epsilon", &job.epsilon, "E", 1e-9, 1e6, "the epsilon to spend"),
-    DPF_OPT_REAL("share", &job.share, "P", 1e-9, 1,
+    DPF_OPT_REAL("epsilon", &state.epsilon, "E", 1e-9, 1e6, "the epsilon to spend"),
+    DPF_OPT_REAL("share", &state.share, "P", 1e-9, 1,
                  "spend only this part of --epsilon (1)"),
-    DPF_OPT_REAL("delta", &job.delta, "D", 1e-300, 0.5, "the delta of Gaussian noise"),
+    DPF_OPT_REAL("delta", &state.delta, "D", 1e-300, 0.5, "the delta of Gaussian noise"),
     DPF_OPT_CHOICE(
-        "relation", &job.relation, dpf_central_words, "NAME",
+        "relation", &state.relation, dpf_central_words, "NAME",
         "the neighbouring relation: one record added or removed, or one replaced"),
-    DPF_OPT_REAL("clip-l1", &job.clip_l1, "R", 1e-30, 1e30,
+    DPF_OPT_REAL("clip-l1", &state.clip_l1, "R", 1e-30, 1e30,
                  "clip each record to this L1 norm (else the declared bounds give its "
                  "sensitivity)"),
     DPF_OPT_REAL(
-        "clip-l2", &job.clip_l2, "R", 1e-30, 1e30,
+        "clip-l2", &state.clip_l2, "R", 1e-30, 1e30,
         "clip each record to this L2 norm, for Gaussian noise (the declared norm)"),
-    DPF_OPT_ENDPOINT("relevance", &job.relevance, "STREAM",
+    DPF_OPT_ENDPOINT("relevance", &state.relevance, "STREAM",
                      "features: their relevance, which sets the noise of each. Without "
                      "it all get the same noise (ILM)",
                      0),
-    DPF_OPT_REAL("label-epsilon", &job.label_epsilon, "E", 1e-9, 1e6,
+    DPF_OPT_REAL("label-epsilon", &state.label_epsilon, "E", 1e-9, 1e6,
                  "features: the epsilon of the class"),
-    DPF_OPT_REAL("label-share", &job.label_share, "P", 1e-9, 1,
+    DPF_OPT_REAL("label-share", &state.label_share, "P", 1e-9, 1,
                  "features: the epsilon of the class, as a part of --epsilon"),
-    DPF_OPT_INT("lot", &job.lot, "B", 1, 1e9,
+    DPF_OPT_INT("lot", &state.lot, "B", 1, 1e9,
                 "features, paper: number of records in a training step, by which noise "
                 "is divided"),
-    DPF_OPT_REAL("neurons", &job.neurons, "N", 1e-9, 1e9,
+    DPF_OPT_REAL("neurons", &state.neurons, "N", 1e-9, 1e9,
                  "features, paper: |h_0|, the number of neurons of the first hidden "
                  "layer that count for a feature"),
-    DPF_OPT_INT("hidden", &job.hidden, "N", 1, 1e9,
+    DPF_OPT_INT("hidden", &state.hidden, "N", 1, 1e9,
                 "features, paper: |h_k|, the number of neurons of the last hidden layer"),
-    DPF_OPT_CHOICE("draw", &job.draw, dpf_draw_words, "WHEN",
+    DPF_OPT_CHOICE("draw", &state.draw, dpf_draw_words, "WHEN",
                    "features, paper: independent noise for each record, or one draw for "
                    "each lot or for the stream, which gives no protection (record)"),
-    DPF_OPT_CHOICE("coefficients", &job.coefficients, dpf_coefficient_words, "WHICH",
+    DPF_OPT_CHOICE("coefficients", &state.coefficients, dpf_coefficient_words, "WHICH",
                    "features, paper: the coefficients of the loss that get noise: all, "
                    "as printed, or only the first, which depends on the class (the "
                    "second is 1/8 for all records) (all)"),
-    DPF_OPT_REAL("limit", &job.limit, "R", 1e-30, 1e30,
+    DPF_OPT_REAL("limit", &state.limit, "R", 1e-30, 1e30,
                  "features: clip noisy values to [-R,R]"),
-    DPF_OPT_STRING("field", &job.field, "NAME", "the field to perturb (x)"),
-    DPF_OPT_STRING("target", &job.target, "NAME",
+    DPF_OPT_STRING("field", &state.field, "NAME", "the field to perturb (x)"),
+    DPF_OPT_STRING("target", &state.target, "NAME",
                    "the field to predict, a number or a class (y)"),
-    DPF_OPT_FLAG("no-intercept", &job.no_intercept,
+    DPF_OPT_FLAG("no-intercept", &state.no_intercept,
                  "quadratic: without a constant feature"),
-    DPF_OPT_FLAG("only", &job.only, "records: drop all other fields"),
-    DPF_OPT_FLAG("non-private", &job.non_private,
+    DPF_OPT_FLAG("only", &state.only, "records: drop all other fields"),
+    DPF_OPT_FLAG("non-private", &state.non_private,
                  "accept a release without noise; the ledger says so"),
     DPF_OPT_INT(
-        "insecure-seed", &job.seed, "N", 0, 9e15,
+        "insecure-seed", &state.seed, "N", 0, 9e15,
         "draw the noise from seed N, for tests: the result repeats and is not protected"),
     DPF_OPT_END,
 };
@@ -165,7 +165,7 @@ static const struct dpf_stage_info info = {
               "gets randomised response.",
     .kind = DPF_FILTER,
     .options = options,
-    .state = &job,
+    .state = &state,
     .on_options = dpf_perturb_check,
     .on_open = on_open,
     .on_batch = on_batch,

@@ -7,46 +7,46 @@
 
 #include "base/banned.h"
 
-static struct dpf_randomize job = {
+static struct dpf_randomize state = {
     .field = "x", .label = "y", .seed = -1, .codebook = 4096};
 
 static const struct dpf_option options[] = {
     {.name = "method",
      .kind = DPF_KIND_CHOICE,
-     .target = &job.method_word,
+     .target = &state.method_word,
      DPF_CHOICES(dpf_randomisers),
      .arg = "NAME",
      .help = "the randomisation method, see above",
      .flags = DPF_OPTION_REQUIRED},
     {.name = "epsilon",
      .kind = DPF_KIND_REAL,
-     .target = &job.epsilon,
+     .target = &state.epsilon,
      .arg = "E",
      .lo = 1e-9,
      .hi = 1e6,
      .help = "the epsilon that the method claims for a record",
      .flags = DPF_OPTION_REQUIRED},
-    DPF_OPT_REAL("alpha", &job.alpha, "A", 1e-6, 1e6,
+    DPF_OPT_REAL("alpha", &state.alpha, "A", 1e-6, 1e6,
                  "moue, uer: the privacy budget coefficient"),
     DPF_OPT_CHOICE(
-        "labels", &job.labels_word, dpf_labels_rows, "HOW",
+        "labels", &state.labels_word, dpf_labels_rows, "HOW",
         "what happens to labels: clear (written as they are, not protected), response "
         "(randomised on their own), joint (privunit: randomised with the record), drop"),
-    DPF_OPT_REAL("label-epsilon", &job.label_epsilon, "E", 1e-9, 36,
+    DPF_OPT_REAL("label-epsilon", &state.label_epsilon, "E", 1e-9, 36,
                  "epsilon of '--labels response', in addition to --epsilon"),
-    DPF_OPT_INT("codebook", &job.codebook, "K", 2, DPF_SPHERE_MAX_DIRECTIONS,
+    DPF_OPT_INT("codebook", &state.codebook, "K", 2, DPF_SPHERE_MAX_DIRECTIONS,
                 "privunit: number of directions to choose from (4096)"),
-    DPF_OPT_INT("public-seed", &job.public_seed, "N", 0, 9e15,
+    DPF_OPT_INT("public-seed", &state.public_seed, "N", 0, 9e15,
                 "privunit: seed of the directions, the same for all owners (0)"),
-    DPF_OPT_INT("owner", &job.owner, "N", 0, 1e9,
+    DPF_OPT_INT("owner", &state.owner, "N", 0, 1e9,
                 "privunit: a public number of this owner, so that errors of different "
                 "owners are independent (0)"),
-    DPF_OPT_STRING("field", &job.field, "NAME", "the field to randomise (x)"),
-    DPF_OPT_STRING("label", &job.label, "NAME", "the field with the labels (y)"),
-    DPF_OPT_OUTFILE("remember", &job.remember, "FILE",
+    DPF_OPT_STRING("field", &state.field, "NAME", "the field to randomise (x)"),
+    DPF_OPT_STRING("label", &state.label, "NAME", "the field with the labels (y)"),
+    DPF_OPT_OUTFILE("remember", &state.remember, "FILE",
                     "keep the messages in FILE and send the same ones again: each record "
                     "is released once"),
-    DPF_OPT_INT("insecure-seed", &job.seed, "N", 0, 9e15,
+    DPF_OPT_INT("insecure-seed", &state.seed, "N", 0, 9e15,
                 "draw from seed N, for tests: the result repeats and is not protected"),
     DPF_OPT_END,
 };
@@ -140,7 +140,7 @@ static void on_release(struct dpf_stage *s)
     dpf_random_release(&j->random);
 }
 
-static struct dpf_stage_info info = {
+static const struct dpf_stage_info info = {
     .name = "randomize",
     .summary = "randomise records for local privacy, before they leave their owner",
     .reads = "x: packed bits, a class, or numbers; y: labels",
@@ -151,7 +151,7 @@ static struct dpf_stage_info info = {
                "--alpha 7 --epsilon 0.5 --labels clear | dpflow account",
     .kind = DPF_FILTER,
     .options = options,
-    .state = &job,
+    .state = &state,
     .on_options = dpf_randomize_choose,
     .on_open = on_open,
     .on_batch = on_batch,
@@ -161,8 +161,9 @@ static struct dpf_stage_info info = {
 int main(int argc, char **argv)
 {
     struct dpf_text text = {0};
-    info.detail = dpf_randomize_describe(&text);
-    int status = dpf_stage_main(&info, argc, argv);
+    struct dpf_stage_info described = info;
+    described.detail = dpf_randomize_describe(&text);
+    int status = dpf_stage_main(&described, argc, argv);
     dpf_text_release(&text);
     return status;
 }

@@ -60,45 +60,48 @@ static const struct dpf_option options[] = {
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
-    state.solver = DPF_FIND(solvers, state.what);
+    struct dpf_solve *v = s->state;
+    v->solver = DPF_FIND(solvers, v->what);
     for (const struct dpf_solver *other = solvers; other->name; other++)
-        for (const char *const *o = other->options; other != state.solver && *o; o++)
+        for (const char *const *o = other->options; other != v->solver && *o; o++)
             if (dpf_option_given(&s->parsed, *o))
                 return dpf_fail(e, DPF_USAGE,
                                 "option '--%s' does not go with '--what %s'", *o,
-                                state.what);
-    return state.solver->check(s, e);
+                                v->what);
+    return v->solver->check(s, e);
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
+    const struct dpf_solve *v = s->state;
     dpf_header_drop_fields(&s->out);
     s->out_deferred = true;
-    return state.solver->open(s, e);
+    return v->solver->open(s, e);
 }
 
 static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
-    return state.solver->add(s, b, e);
+    const struct dpf_solve *v = s->state;
+    return v->solver->add(s, b, e);
 }
 
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
+    struct dpf_solve *v = s->state;
     if (s->in.is_private)
         dpf_ledger_add_none(&s->out.events, s->info->name,
                             "the model was solved from private numbers");
-    enum dpf_status status = state.solver->finish(s, e);
-    return status == DPF_OK
-               ? dpf_model_stream_write(s, &state.result, state.export_file, e)
-               : status;
+    enum dpf_status status = v->solver->finish(s, e);
+    return status == DPF_OK ? dpf_model_stream_write(s, &v->result, v->export_file, e)
+                            : status;
 }
 
 static void on_release(struct dpf_stage *s)
 {
-    (void)s;
-    dpf_components_release(&state.components);
-    dpf_model_stream_release(&state.result);
+    struct dpf_solve *v = s->state;
+    dpf_components_release(&v->components);
+    dpf_model_stream_release(&v->result);
 }
 
 enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features,

@@ -369,11 +369,54 @@ static bool uses_model(const msgpack_object *events, int depth)
         struct dpf_event v;
         if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK)
             return true;
-        found = v.kind == DPF_EVENT_MODEL && v.data != DPF_PUBLIC;
+        found = v.kind == DPF_EVENT_TEACHERS ||
+                (v.kind == DPF_EVENT_MODEL && v.data != DPF_PUBLIC);
         for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
             found = uses_model(&v.branches->via.array.ptr[k], depth + 1);
     }
     return found;
+}
+
+/* Whether somebody's word that branches are of different owners can be taken: the ledger
+ * does not say otherwise. */
+static bool are_owners(const struct dpf_event *v)
+{
+    const msgpack_object *branches = v->branches;
+    bool good = v->distinct_owners;
+    for (uint32_t i = 0; good && i < branches->via.array.size; i++)
+        good = !uses_model(&branches->via.array.ptr[i], 0);
+    return good && !sent_twice(branches);
+}
+
+/* Teachers: see the claim. */
+bool dpf_reading_teachers_apart(const struct dpf_event *v, enum dpf_relation relation)
+{
+    return v->branches->via.array.size == 1 || are_owners(v) ||
+           are_disjoint(v->branches, side_of(relation));
+}
+
+static void take_teachers(const struct dpf_event *v, struct dpf_reading *r,
+                          struct context *c)
+{
+    static const char owners[] =
+        "no person's record is held by two teachers (to remove this: add up the costs of "
+        "as many as hold it)";
+    static const char shared[] =
+        "the ledger does not show that teachers were trained on different records: one "
+        "record may change all their answers";
+    uint64_t teachers = v->branches->via.array.size;
+    for (int i = 0; i < 2; i++) {
+        enum dpf_relation relation = i ? DPF_REPLACE_ONE : DPF_ADD_REMOVE;
+        bool apart = dpf_reading_teachers_apart(v, relation) &&
+                     (i || !r->replaces || teachers == 1);
+        c->group[i] = apart ? 1 : teachers;
+        c->unstable[i] = false;
+    }
+    if (c->group[1] > 1)
+        tell(&r->account->why, "; ", shared, sizeof shared - 1);
+    else if (teachers > 1 && are_owners(v) && !are_disjoint(v->branches, 1))
+        dpf_reading_assume(r, owners, sizeof owners - 1);
+    r->tells_apart = true;
 }
 
 static enum dpf_status take_merge(const struct dpf_event *v, struct dpf_reading *r,
@@ -383,10 +426,7 @@ static enum dpf_status take_merge(const struct dpf_event *v, struct dpf_reading 
         "no person's record is held by two owners (to remove this: add their costs up)";
     const msgpack_object *branches = v->branches;
     struct context all = {.group = {0, 0}};
-    bool by_owner = v->distinct_owners;
-    for (uint32_t i = 0; by_owner && i < branches->via.array.size; i++)
-        by_owner = !uses_model(&branches->via.array.ptr[i], 0);
-    by_owner = by_owner && !sent_twice(branches);
+    bool by_owner = are_owners(v);
     bool apart[2], spends = false;
     for (int i = 0; i < 2; i++) {
         apart[i] = by_owner || ((i || !r->replaces) && are_disjoint(branches, i));
@@ -459,6 +499,9 @@ static enum dpf_status take_event(const struct dpf_event *v, struct dpf_reading 
         return take_model(v, r, depth, e);
     case DPF_EVENT_MERGE:
         return take_merge(v, r, c, depth, e);
+    case DPF_EVENT_TEACHERS:
+        take_teachers(v, r, c);
+        return DPF_OK;
     case DPF_EVENT_KINDS:
         break;
     }

@@ -25,7 +25,13 @@
  * stands only, not where its mechanisms are converted to replace-one, since a replaced
  * record is two steps, which may be in two parts. A branch that used a model of records
  * that are not public is never apart from the others. Owners are apart if their curator
- * says so, which is an assumption. */
+ * says so, which is an assumption.
+ *   Teachers answer for their records: what follows their event depends on private
+ * records through the answers alone, and a mechanism behind it counts answers of teachers
+ * as its records. Where the teachers' records are apart, neighbours at the source differ
+ * in the records of one teacher, and so in one teacher's answers, whatever was done to
+ * the records in between: the number of steps is 1 again. Else it is the number of
+ * teachers. What teachers spent among themselves was not released here. */
 #ifndef DPF_ACCOUNT_READING_H
 #define DPF_ACCOUNT_READING_H
 
@@ -69,5 +75,8 @@ void dpf_reading_unbounded(struct dpf_reading *r, const char *why, size_t size);
 /* The epsilon holds if this does; what it takes to do without, in brackets. */
 void dpf_reading_assume(struct dpf_reading *r, const char *what, size_t size);
 void dpf_reading_release(struct dpf_reading *r);
+/* Whether one record, under this relation, changes the answers of one teacher alone, as
+ * far as an event of teachers says. */
+bool dpf_reading_teachers_apart(const struct dpf_event *v, enum dpf_relation relation);
 
 #endif

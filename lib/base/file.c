@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -355,4 +356,56 @@ char *dpf_program_dir(void)
     if (slash)
         *slash = '\0';
     return dpf_strdup(path);
+}
+
+void dpf_names_free(char **names, size_t count)
+{
+    for (size_t i = 0; names && i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    size_t i = strlen(*x), k = strlen(*y);
+    return i != k ? (i > k) - (i < k) : strcmp(*x, *y); /* 9 before 10 */
+}
+
+enum dpf_status dpf_list_folder(const char *folder, const char *suffix, char ***names,
+                                size_t *count, struct dpf_error *e)
+{
+    DIR *dir = opendir(folder);
+    size_t capacity = 0, ending = strlen(suffix);
+    enum dpf_status status = DPF_OK;
+    *names = NULL;
+    *count = 0;
+    if (!dir)
+        return dpf_fail_errno(e, "cannot read '%s'", folder);
+    for (struct dirent *one; status == DPF_OK && (one = readdir(dir));) {
+        size_t size = strlen(one->d_name);
+        if (size <= ending || one->d_name[0] == '.' ||
+            strcmp(one->d_name + size - ending, suffix) != 0)
+            continue;
+        if (!dpf_grow(names, &capacity, *count + 1, sizeof **names) ||
+            !((*names)[*count] = dpf_path_join(folder, one->d_name)))
+            status = dpf_fail_memory(e);
+        else
+            ++*count;
+    }
+    closedir(dir);
+    if (*count)
+        qsort(*names, *count, sizeof **names, by_name);
+    return status;
+}
+
+int dpf_open_unnamed(const char *purpose)
+{
+    const char *dir = getenv("TMPDIR");
+    char *path = dpf_format("%s/%s-XXXXXX", dir && *dir ? dir : "/tmp", purpose);
+    int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
+    if (fd >= 0)
+        unlink(path);
+    free(path);
+    return fd;
 }

@@ -44,10 +44,19 @@ long long dpf_read_full(int fd, void *data, size_t size);
 /* As many open files as the system allows this process. */
 void dpf_raise_descriptor_limit(void);
 
+/* A file without a name in $TMPDIR, gone when it is closed; -1 with errno set. `purpose`
+ * is its name for a moment. */
+int dpf_open_unnamed(const char *purpose);
+
 /* mkdir -p. */
 enum dpf_status dpf_make_dirs(const char *path, struct dpf_error *e);
 /* rm -r, for folders that the program made itself. Errors are ignored. */
 void dpf_remove_tree(const char *path);
+/* The files of a folder whose names end like this, with the folder, in the order of their
+ * names (9 before 10). Free with dpf_names_free(), also after a failure. */
+enum dpf_status dpf_list_folder(const char *folder, const char *suffix, char ***names,
+                                size_t *count, struct dpf_error *e);
+void dpf_names_free(char **names, size_t count);
 bool dpf_is_file(const char *path);
 bool dpf_is_dir(const char *path);
 /* "dir/name", heap. */

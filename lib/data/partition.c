@@ -156,6 +156,20 @@ enum dpf_status dpf_partition_choose(struct dpf_partition *p, const struct dpf_h
     return DPF_OK;
 }
 
+enum dpf_status dpf_partition_assign(uint64_t parts, uint64_t seed, uint64_t rows,
+                                     uint32_t *part_of, struct dpf_error *e)
+{
+    struct dpf_partition p = {.rule = DPF_PART_OF, .parts = parts, .seed = seed};
+    enum dpf_status status = dpf_partition_start(&p, e);
+    for (uint64_t i = 0; status == DPF_OK && i < rows; i++) {
+        if (i % parts == 0)
+            shuffle_block(&p, i / parts);
+        part_of[i] = (uint32_t)p.order[i % parts];
+    }
+    dpf_partition_release(&p);
+    return status;
+}
+
 bool dpf_partition_size(struct dpf_partition *p, uint64_t *size)
 {
     if (!p->total_known || p->by_content || p->rule == DPF_PART_CLASS)

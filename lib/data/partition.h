@@ -63,6 +63,10 @@ enum dpf_status dpf_partition_start(struct dpf_partition *p, struct dpf_error *e
 enum dpf_status dpf_partition_choose(struct dpf_partition *p, const struct dpf_header *h,
                                      struct dpf_batch *b, bool *keep,
                                      struct dpf_error *e);
+/* The part of each of `rows` records, if they are cut into `parts` by index: the same as
+ * DPF_PART_OF chooses, one by one. */
+enum dpf_status dpf_partition_assign(uint64_t parts, uint64_t seed, uint64_t rows,
+                                     uint32_t *part_of, struct dpf_error *e);
 /* How many records will be kept, if that is known beforehand. */
 bool dpf_partition_size(struct dpf_partition *p, uint64_t *size);
 /* Records in which neighbours differ afterwards; 0: no bound. */

@@ -173,6 +173,11 @@ static void adopt_provenance(struct dpf_values *to, const struct dpf_values *fro
     msgpack_unpacked_destroy(&one);
 }
 
+void dpf_stage_adopt_provenance(struct dpf_stage *s, const struct dpf_values *model)
+{
+    adopt_provenance(&s->out.provenance, model);
+}
+
 void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model)
 {
     adopt_provenance(&s->out.provenance, &model->provenance);

@@ -61,6 +61,8 @@ enum dpf_status dpf_model_stream_write(struct dpf_stage *s,
  * stage's own, its events into one event "model" (they are of other records than those at
  * hand), and what comes of private data stays private. */
 void dpf_stage_adopt_model(struct dpf_stage *s, const struct dpf_header *model);
+/* The provenance alone. */
+void dpf_stage_adopt_provenance(struct dpf_stage *s, const struct dpf_values *model);
 /* The same for weights from a file. Unless the file says that they are of public data,
  * they count as made of private data without a mechanism. */
 void dpf_stage_adopt_weights(struct dpf_stage *s, const struct dpf_safetensors *file);

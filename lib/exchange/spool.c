@@ -1,27 +1,15 @@
 #include "exchange/spool.h"
 #include "ledger/merge.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "transport/transport.h"
 
 #include "base/banned.h"
-
-static int nameless_file(void)
-{
-    const char *dir = getenv("TMPDIR");
-    char *path = dpf_format("%s/dpflow-spool-XXXXXX", dir && *dir ? dir : "/tmp");
-    int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
-    if (fd >= 0)
-        unlink(path);
-    free(path);
-    return fd;
-}
 
 static enum dpf_status open_fd(int fd, enum dpf_direction direction,
                                struct dpf_channel **channel, struct dpf_error *e)
@@ -34,7 +22,7 @@ static enum dpf_status open_fd(int fd, enum dpf_direction direction,
 enum dpf_status dpf_spool_open(struct dpf_spool *s, const struct dpf_header *header,
                                struct dpf_error *e)
 {
-    *s = (struct dpf_spool){.fd = nameless_file()};
+    *s = (struct dpf_spool){.fd = dpf_open_unnamed("dpflow-spool")};
     if (s->fd < 0)
         return dpf_fail_errno(e, "cannot create a temporary file");
     struct dpf_channel **channels = dpf_calloc(1, sizeof *channels);

@@ -235,6 +235,31 @@ static enum dpf_status read_merge(const msgpack_object *o, struct dpf_event *v,
     return DPF_OK;
 }
 
+/* An array with one value of this type for each branch; NULL: none. */
+static bool goes_with(const msgpack_object *array, const msgpack_object *branches,
+                      msgpack_object_type type)
+{
+    bool good = !array || (array->type == MSGPACK_OBJECT_ARRAY &&
+                           array->via.array.size == branches->via.array.size);
+    for (uint32_t i = 0; good && array && i < array->via.array.size; i++)
+        good = array->via.array.ptr[i].type == type;
+    return good;
+}
+
+static enum dpf_status read_teachers(const msgpack_object *o, struct dpf_event *v,
+                                     struct dpf_error *e)
+{
+    if (read_merge(o, v, NULL) != DPF_OK)
+        return malformed("teachers", e);
+    v->names = dpf_object_get(o, "names");
+    v->ids = dpf_object_get(o, "ids");
+    return goes_with(v->names, v->branches, MSGPACK_OBJECT_STR) &&
+                   goes_with(v->ids, v->branches, MSGPACK_OBJECT_POSITIVE_INTEGER) &&
+                   !v->names == !v->ids
+               ? DPF_OK
+               : malformed("teachers", e);
+}
+
 static const struct {
     const char *name;
     enum dpf_status (*read)(const msgpack_object *o, struct dpf_event *v,
@@ -251,6 +276,7 @@ static const struct {
     [DPF_EVENT_RANDOMISED] = {"randomised", read_randomised},
     [DPF_EVENT_MODEL] = {"model", read_model},
     [DPF_EVENT_MERGE] = {"merge", read_merge},
+    [DPF_EVENT_TEACHERS] = {"teachers", read_teachers},
 };
 
 const char *dpf_event_word(enum dpf_event_kind kind)
@@ -342,6 +368,9 @@ static bool count_is_private(const msgpack_object *array, int depth)
         if (dpf_event_read(&array->via.array.ptr[i], &v, NULL) != DPF_OK)
             return true; /* what it says is not known */
         found = v.count_private;
+        if (v.kind ==
+            DPF_EVENT_TEACHERS) /* they answer, however many records they have */
+            continue;
         for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
             found = count_is_private(&v.branches->via.array.ptr[k], depth + 1);
     }

@@ -23,6 +23,7 @@ enum dpf_event_kind {
     DPF_EVENT_RANDOMISED,   /* records got noise that spends nothing */
     DPF_EVENT_MODEL,        /* a model made from other records was used */
     DPF_EVENT_MERGE,        /* streams were read as one */
+    DPF_EVENT_TEACHERS,     /* teachers answered, each trained on records of its own */
     DPF_EVENT_KINDS,
 };
 
@@ -137,6 +138,19 @@ void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
 void dpf_ledger_add_model(struct dpf_values *events, const char *stage,
                           const struct dpf_header *model);
 
+/* What follows is made of answers of teachers alone, one for each branch, beside data
+ * that stood in the stream before. A mechanism behind it is about the teachers: its
+ * neighbours differ in all that one of them says. */
+struct dpf_teachers_event {
+    const struct dpf_values *branches; /* lists of events: each teacher's records */
+    /* In the order of the branches; NULL in a release, which names nobody. */
+    const char *const *names;
+    const uint64_t *ids;
+    bool distinct_owners; /* no person has records with two of them: an assumption */
+};
+void dpf_ledger_add_teachers(struct dpf_values *events, const char *stage,
+                             const struct dpf_teachers_event *t);
+
 /* ------------------------------------------------------------------------- reading */
 
 /* Text in a stream, not ended by NUL, of a stranger. text is NULL if there is none. */
@@ -169,9 +183,10 @@ struct dpf_event {
     uint64_t parts, part;
     struct dpf_span cut; /* equal for parts of one partition of one source */
     bool disjoint[2];    /* under add-remove, under replace-one and local */
-    /* model: the ledger of its records; merge: lists of events */
+    /* model: the ledger of its records; merge, teachers: lists of events */
     enum dpf_standing data;
     const msgpack_object *events, *branches;
+    const msgpack_object *names, *ids; /* teachers: one for each branch, or both NULL */
     bool distinct_owners;
 };
 /* What a kind is called. */

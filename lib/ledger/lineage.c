@@ -99,8 +99,13 @@ static void read_list(const msgpack_object *array, struct origins *all, bool lea
             close_origins(all, from);
         else if (v.kind == DPF_EVENT_MODEL && learned)
             read_model(v.events, all, depth);
-        else if (methods && (v.kind == DPF_EVENT_RANDOMISED ||
-                             (v.kind == DPF_EVENT_MECHANISM && v.relation == DPF_LOCAL)))
+        else if (v.kind == DPF_EVENT_TEACHERS) {
+            for (uint32_t k = 0; learned && k < v.branches->via.array.size; k++)
+                read_model(&v.branches->via.array.ptr[k], all, depth);
+            continue;
+        } else if (methods &&
+                   (v.kind == DPF_EVENT_RANDOMISED ||
+                    (v.kind == DPF_EVENT_MECHANISM && v.relation == DPF_LOCAL)))
             add_word(methods, v.method.text || !v.mechanism
                                   ? v.method
                                   : (struct dpf_span){v.mechanism, strlen(v.mechanism)});
@@ -150,7 +155,8 @@ bool dpf_lineage_parts(const msgpack_object *events, int relation, struct dpf_or
     for (uint32_t i = 0; i < events->via.array.size; i++) {
         struct dpf_event v;
         if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK ||
-            v.kind == DPF_EVENT_MODEL || v.kind == DPF_EVENT_MERGE ||
+            (v.kind == DPF_EVENT_MODEL && v.data != DPF_PUBLIC) ||
+            v.kind == DPF_EVENT_MERGE || v.kind == DPF_EVENT_TEACHERS ||
             (v.kind == DPF_EVENT_SOURCE && found))
             return false;
         found = found || v.kind == DPF_EVENT_SOURCE;

@@ -33,8 +33,9 @@ void dpf_lineage_report(const struct dpf_lineage *l, struct dpf_findings *f);
 /* The parts that a list of events (a branch) took of one source, before anything was
  * spent on it or made of it, and with neighbours by this relation (0: add-remove, 1:
  * replace-one) still neighbours: only then do parts without a common record count once.
- * False if there are none, or the list is not of one source alone, or used a model; the
- * source's digest is filled in all the same. */
+ * False if there are none, or the list is not of one source alone, or used a model
+ * of records that are not public, or teachers; the source's digest is filled in all the
+ * same. */
 bool dpf_lineage_parts(const msgpack_object *events, int relation, struct dpf_origin *o);
 
 #endif

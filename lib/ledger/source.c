@@ -204,7 +204,7 @@ static void name_events(struct naming *n, const msgpack_object *array, int depth
         } else if (v.kind == DPF_EVENT_MODEL) {
             /* its values may be in the records now; two models may be called the same */
             n->unknown = n->unknown || n->by_content;
-        } else if (v.kind == DPF_EVENT_MERGE) {
+        } else if (v.kind == DPF_EVENT_MERGE || v.kind == DPF_EVENT_TEACHERS) {
             /* the provenance does not say which step was applied to which branch */
             n->unknown = n->unknown || n->by_content;
             add_whole(&n->f, v.branches->via.array.size);
@@ -297,7 +297,7 @@ static void add_deeds(struct dpf_fingerprint *f, const msgpack_object *array, in
         bool known = dpf_event_read(o, &v, NULL) == DPF_OK;
         if (known && v.kind == DPF_EVENT_SOURCE)
             continue;
-        if (!known || (v.kind != DPF_EVENT_MERGE && v.kind != DPF_EVENT_MODEL)) {
+        if (!known || (!v.branches && !v.events)) {
             add_deed(f, o);
             continue;
         }

@@ -219,3 +219,26 @@ void dpf_ledger_add_model(struct dpf_values *events, const char *stage,
     msgpack_pack_array(&p, model->events.count);
     dpf_buffer_append(&events->bytes, model->events.bytes.data, model->events.bytes.size);
 }
+
+void dpf_ledger_add_teachers(struct dpf_values *events, const char *stage,
+                             const struct dpf_teachers_event *t)
+{
+    uint32_t count = t->branches->count;
+    msgpack_packer p = begin(events, DPF_EVENT_TEACHERS, stage,
+                             1 + t->distinct_owners + (t->names ? 2 : 0));
+    if (t->distinct_owners)
+        yes(&p, "distinct_owners");
+    if (t->names) {
+        dpf_pack_string(&p, "names");
+        msgpack_pack_array(&p, count);
+        for (uint32_t i = 0; i < count; i++)
+            dpf_pack_string(&p, t->names[i]);
+        dpf_pack_string(&p, "ids");
+        msgpack_pack_array(&p, count);
+        for (uint32_t i = 0; i < count; i++)
+            msgpack_pack_uint64(&p, t->ids[i]);
+    }
+    dpf_pack_string(&p, "branches");
+    msgpack_pack_array(&p, count);
+    dpf_buffer_append(&events->bytes, t->branches->bytes.data, t->branches->bytes.size);
+}

@@ -54,7 +54,7 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
                                   struct dpf_optimiser *optimiser,
                                   const struct dpf_dataset *data, struct dpf_error *e)
 {
-    int64_t rows = (int64_t)data->rows;
+    int64_t rows = plan->rows ? plan->row_count : (int64_t)data->rows;
     *t = (struct dpf_training){.plan = *plan,
                                .engine = engine,
                                .optimiser = optimiser,
@@ -91,7 +91,7 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
     uint64_t watched = plan->watched ? plan->watched->rows : 0;
     t->watched = watched ? dpf_calloc(watched, sizeof *t->watched) : NULL;
     bool seeded = plan->rule != DPF_CLIP_NONE && !draws_securely(plan);
-    t->identities = seeded ? dpf_calloc((size_t)rows, sizeof *t->identities) : NULL;
+    t->identities = seeded ? dpf_calloc(data->rows, sizeof *t->identities) : NULL;
     if (!all || !t->order || !t->lot || !t->keys || (t->held_count && !t->best) ||
         (watched && !t->watched) || (seeded && !t->identities) ||
         (seeded && !dpf_dataset_identities(data, t->identities))) {
@@ -99,7 +99,7 @@ enum dpf_status dpf_training_init(struct dpf_training *t,
         return dpf_fail_memory(e);
     }
     for (int64_t i = 0; i < rows; i++)
-        all[i] = (uint32_t)i;
+        all[i] = plan->rows ? plan->rows[i] : (uint32_t)i;
     if (t->held_count)
         shuffle(all, rows, "validation", plan->seed, 0);
     t->held = all + t->train_count;

@@ -62,8 +62,10 @@ struct dpf_training_plan {
     enum dpf_clip_rule rule;
     double clip_l2;
     uint64_t seed;
-    double validation; /* share of the examples that is held back */
-    int64_t patience;  /* epochs without a better validation loss; 0: no early stop */
+    double validation;    /* share of the examples that is held back */
+    int64_t patience;     /* epochs without a better validation loss; 0: no early stop */
+    const uint32_t *rows; /* borrowed: the examples to train on; NULL: all */
+    int64_t row_count;
     const struct dpf_dataset *watched; /* borrowed: scored after each epoch and used for
                                         * nothing else; or NULL */
 };

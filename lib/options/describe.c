@@ -116,11 +116,12 @@ void dpf_options_man(const struct dpf_option *table, struct dpf_text *out)
 void dpf_options_completion(const struct dpf_option *table, struct dpf_text *out)
 {
     static const char *const kinds[] = {
-        [DPF_KIND_FLAG] = "flag",     [DPF_KIND_INT] = "value",
-        [DPF_KIND_REAL] = "value",    [DPF_KIND_RANGE] = "value",
-        [DPF_KIND_STRING] = "value",  [DPF_KIND_CHOICE] = "choice",
-        [DPF_KIND_FILE] = "file",     [DPF_KIND_OUTFILE] = "file",
-        [DPF_KIND_ENDPOINT] = "file", [DPF_KIND_LIST] = "file",
+        [DPF_KIND_FLAG] = "flag",      [DPF_KIND_INT] = "value",
+        [DPF_KIND_REAL] = "value",     [DPF_KIND_RANGE] = "value",
+        [DPF_KIND_STRING] = "value",   [DPF_KIND_CHOICE] = "choice",
+        [DPF_KIND_FILE] = "file",      [DPF_KIND_OUTFILE] = "file",
+        [DPF_KIND_ENDPOINT] = "file",  [DPF_KIND_LIST] = "file",
+        [DPF_KIND_ENDPOINTS] = "file",
     };
     for (const struct dpf_option *o = table; o->kind != DPF_KIND_END; o++) {
         if (o->flags & DPF_OPTION_HIDDEN)
@@ -185,6 +186,9 @@ static enum dpf_status add_value(const struct dpf_option *o, struct dpf_text *ou
         return add_content(word, out, e);
     case DPF_KIND_ENDPOINT:
         dpf_text_add(out, word ? "stream" : "none");
+        return DPF_OK;
+    case DPF_KIND_ENDPOINTS:
+        dpf_text_addf(out, "%zu streams", ((const struct dpf_list *)o->target)->count);
         return DPF_OK;
     case DPF_KIND_LIST: {
         const struct dpf_list *list = o->target;

@@ -21,10 +21,11 @@ enum dpf_option_kind {
     DPF_KIND_CHOICE, /* const char *, one of choices */
     DPF_KIND_FILE,   /* const char *, a file that is read: its content is what matters; an
                       * empty name is as good as none */
-    DPF_KIND_OUTFILE,  /* const char *, a file or folder that is written as a side effect
-                        */
-    DPF_KIND_ENDPOINT, /* const char *, another stream that is read */
-    DPF_KIND_LIST,     /* struct dpf_list, repeatable */
+    DPF_KIND_OUTFILE,   /* const char *, a file or folder that is written as a side effect
+                         */
+    DPF_KIND_ENDPOINT,  /* const char *, another stream that is read */
+    DPF_KIND_LIST,      /* struct dpf_list, repeatable */
+    DPF_KIND_ENDPOINTS, /* the same, of streams that are read */
 };
 
 enum {

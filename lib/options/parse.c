@@ -119,6 +119,7 @@ static enum dpf_status store(const struct dpf_option *o, const char *value,
     case DPF_KIND_CHOICE:
         return store_choice(o, value, e);
     case DPF_KIND_LIST:
+    case DPF_KIND_ENDPOINTS:
         return store_list(o, value, e);
     case DPF_KIND_STRING:
     case DPF_KIND_FILE:
@@ -209,7 +210,8 @@ enum dpf_status dpf_options_parse(const struct dpf_option *const *tables, int ar
 void dpf_parsed_release(struct dpf_parsed *parsed)
 {
     for (size_t i = 0; i < parsed->given_count; i++)
-        if (parsed->given[i].option->kind == DPF_KIND_LIST) {
+        if (parsed->given[i].option->kind == DPF_KIND_LIST ||
+            parsed->given[i].option->kind == DPF_KIND_ENDPOINTS) {
             struct dpf_list *list = parsed->given[i].option->target;
             free(list->items);
             *list = (struct dpf_list){0};

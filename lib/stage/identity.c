@@ -56,7 +56,7 @@ static enum dpf_status pack_option(msgpack_packer *p, const struct dpf_given *g,
         msgpack_pack_true(p);
         return DPF_OK;
     }
-    if (g->option->kind == DPF_KIND_ENDPOINT) {
+    if (g->option->kind == DPF_KIND_ENDPOINT || g->option->kind == DPF_KIND_ENDPOINTS) {
         dpf_pack_string(p, "stream"); /* endpoints differ from run to run */
         return DPF_OK;
     }
@@ -73,6 +73,17 @@ static enum dpf_status pack_option(msgpack_packer *p, const struct dpf_given *g,
     return status;
 }
 
+/* Whether a given option stands in the provenance: streams only say that they are there,
+ * and say it once. */
+static bool is_told(const struct dpf_parsed *parsed, size_t number)
+{
+    const struct dpf_option *o = parsed->given[number].option;
+    bool told = !(o->flags & DPF_OPTION_IMMATERIAL);
+    for (size_t i = 0; told && o->kind == DPF_KIND_ENDPOINTS && i < number; i++)
+        told = parsed->given[i].option != o;
+    return told;
+}
+
 enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_values *v = &s->out.provenance;
@@ -80,7 +91,7 @@ enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *
     size_t material = 0;
     enum dpf_status status = DPF_OK;
     for (size_t i = 0; i < s->parsed.given_count; i++)
-        material += !(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL);
+        material += is_told(&s->parsed, i);
     msgpack_pack_map(&p, 3 + (s->argument_count > 0) + s->info->is_exact);
     dpf_pack_string(&p, "stage");
     dpf_pack_string(&p, s->info->name);
@@ -89,7 +100,7 @@ enum dpf_status dpf_stage_add_provenance(struct dpf_stage *s, struct dpf_error *
     dpf_pack_string(&p, "options");
     msgpack_pack_map(&p, material);
     for (size_t i = 0; status == DPF_OK && i < s->parsed.given_count; i++)
-        if (!(s->parsed.given[i].option->flags & DPF_OPTION_IMMATERIAL))
+        if (is_told(&s->parsed, i))
             status = pack_option(&p, &s->parsed.given[i], e);
     if (s->argument_count) {
         dpf_pack_string(&p, "arguments");

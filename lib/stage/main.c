@@ -437,7 +437,8 @@ static enum dpf_status join_jobs(const struct dpf_stage *s, struct dpf_error *e)
     for (size_t i = 0; i < common.outputs.count; i++)
         endpoints[count++] = dpf_format("w%s", common.outputs.items[i]);
     for (size_t i = 0; i < s->parsed.given_count; i++)
-        if (s->parsed.given[i].option->kind == DPF_KIND_ENDPOINT)
+        if (s->parsed.given[i].option->kind == DPF_KIND_ENDPOINT ||
+            s->parsed.given[i].option->kind == DPF_KIND_ENDPOINTS)
             endpoints[count++] = dpf_format("r%s", s->parsed.given[i].value);
     for (size_t i = 0; i < count; i++)
         failed = failed || !endpoints[i];

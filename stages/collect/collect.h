@@ -30,7 +30,7 @@ struct dpf_curator {
     const char **keys; /* files, in the owners' order */
     size_t key_count, key_capacity, done, heard;
     char **found; /* names of files in owner_keys, owned */
-    size_t found_count, found_capacity;
+    size_t found_count;
     int store_fd; /* the folder, locked */
     bool store_open;
     struct dpf_collector *collector;

@@ -1,7 +1,6 @@
 /* Taking in the owners' streams: who they are, what is checked, where it is kept. */
 #include "collect.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,37 +22,17 @@
 
 /* ------------------------------------------------------------------------------- keys */
 
-static int by_name(const void *a, const void *b)
-{
-    const char *const *x = a, *const *y = b;
-    size_t i = strlen(*x), k = strlen(*y);
-    return i != k ? (i > k) - (i < k) : strcmp(*x, *y); /* owner-9 before owner-10 */
-}
-
 /* The keys given one by one, then all of the folder. */
 static enum dpf_status list_keys(struct dpf_curator *c,
                                  const struct dpf_endpoint_options *o,
                                  struct dpf_error *e)
 {
-    DIR *folder = NULL;
-    if (c->owner_keys && !(folder = opendir(c->owner_keys)))
-        return dpf_fail_errno(e, "cannot read '%s'", c->owner_keys);
-    for (struct dirent *one; folder && (one = readdir(folder));) {
-        size_t size = strlen(one->d_name);
-        if (size < 5 || strcmp(one->d_name + size - 4, ".pub") != 0)
-            continue;
-        if (!dpf_grow(&c->found, &c->found_capacity, c->found_count + 1,
-                      sizeof *c->found) ||
-            !(c->found[c->found_count] = dpf_path_join(c->owner_keys, one->d_name))) {
-            closedir(folder);
-            return dpf_fail_memory(e);
-        }
-        c->found_count++;
+    if (c->owner_keys) {
+        enum dpf_status status =
+            dpf_list_folder(c->owner_keys, ".pub", &c->found, &c->found_count, e);
+        if (status != DPF_OK)
+            return status;
     }
-    if (folder)
-        closedir(folder);
-    if (c->found_count)
-        qsort(c->found, c->found_count, sizeof *c->found, by_name);
     c->key_count = o->peer_key_count + c->found_count;
     if (!dpf_grow(&c->keys, &c->key_capacity, c->key_count + 1, sizeof *c->keys))
         return dpf_fail_memory(e);

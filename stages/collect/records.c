@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "collect.h"
 #include "ledger/merge.h"
 
@@ -100,10 +101,8 @@ void dpf_collect_release(struct dpf_stage *s)
         free(c->owners[i].path);
         free(c->owners[i].part);
     }
-    for (size_t i = 0; i < c->found_count; i++)
-        free(c->found[i]);
+    dpf_names_free(c->found, c->found_count);
     free(c->owners);
-    free(c->found);
     free(c->keys);
     dpf_header_release(&c->like);
     if (c->store_open)

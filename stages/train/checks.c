@@ -60,6 +60,22 @@ static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_s
     return DPF_OK;
 }
 
+/* What belongs to one training alone. */
+static enum dpf_status check_teachers(const struct dpf_train *v,
+                                      const struct dpf_stage *s, struct dpf_error *e)
+{
+    static const char *const alone[] = {
+        "noise-multiplier", "target-epsilon", "validation",
+        "patience",         "checkpoint",     "watch",
+        "export",           "history",        "curve",
+        "weights"};
+    for (size_t i = 0; v->teachers && i < sizeof alone / sizeof *alone; i++)
+        if (dpf_option_given(&s->parsed, alone[i]))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--teachers'",
+                            alone[i]);
+    return DPF_OK;
+}
+
 enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_train *v = s->state;
@@ -82,7 +98,9 @@ enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
     if (v->weights && v->model)
         return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
-    enum dpf_status status = check_noise(v, s, e);
+    enum dpf_status status = check_teachers(v, s, e);
+    if (status == DPF_OK)
+        status = check_noise(v, s, e);
     if (status == DPF_OK)
         status = refuse_idle(v, s, e);
     return status == DPF_OK && v->arch && !dpf_arch_is_fitted(v->arch)

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "ledger/source.h"
-#include "train.h"
+#include "teachers.h"
 
 #include "base/banned.h"
 
@@ -157,6 +157,8 @@ static enum dpf_status write_history(const struct dpf_train *v, struct dpf_error
 enum dpf_status dpf_train_close(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_train *v = s->state;
+    if (v->teachers)
+        return dpf_train_teachers(v, s, e);
     enum dpf_status status = train(v, s, e);
     if (status == DPF_OK)
         status = dpf_model_stream_write(s, &v->start, v->export_file, e);

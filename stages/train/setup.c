@@ -104,20 +104,21 @@ static enum dpf_status read_watched(struct dpf_train *v, struct dpf_error *e)
     return dpf_side_stream_read(v->watch, &side, e);
 }
 
-static enum dpf_status prepare_optimiser(struct dpf_train *v, struct dpf_error *e)
+enum dpf_status dpf_train_optimiser(const struct dpf_train *v,
+                                    const struct dpf_engine *engine,
+                                    struct dpf_optimiser *o, struct dpf_error *e)
 {
-    struct dpf_optimiser *o = &v->optimiser;
     *o = dpf_optimiser_defaults(dpf_step_kind_find(v->optimiser_kind), v->rate);
     o->momentum = v->momentum;
     o->l1 = v->l1;
     o->l2 = v->l2;
     o->schedule = dpf_schedule_find(v->schedule);
     o->final_rate = v->final_rate;
-    return dpf_optimiser_init(o, v->engine.kernels, v->engine.workers[0].context,
+    return dpf_optimiser_init(o, engine->kernels, engine->workers[0].context,
                               v->start.model.span, e);
 }
 
-static struct dpf_training_plan make_plan(const struct dpf_train *v, uint64_t seed)
+struct dpf_training_plan dpf_train_plan(const struct dpf_train *v, uint64_t seed)
 {
     return (struct dpf_training_plan){
         .epochs = v->epochs,
@@ -154,7 +155,7 @@ enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
     enum dpf_status status = v->watch ? read_watched(v, e) : DPF_OK;
     if (status != DPF_OK)
         return status;
-    struct dpf_training_plan plan = make_plan(v, seed);
+    struct dpf_training_plan plan = dpf_train_plan(v, seed);
     if (v->model)
         dpf_stage_adopt_model(s, &v->start.header);
     status = dpf_training_plan_noise(&plan, (int64_t)v->data.rows, &budget, &s->out, e);
@@ -167,7 +168,7 @@ enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
         status =
             dpf_model_stream_first_weights(&v->start, s, v->weights, v->init, seed, e);
     if (status == DPF_OK)
-        status = prepare_optimiser(v, e);
+        status = dpf_train_optimiser(v, &v->engine, &v->optimiser, e);
     if (status == DPF_OK)
         dpf_engine_put(&v->engine, v->start.parameters);
     if (status == DPF_OK)

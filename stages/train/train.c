@@ -1,5 +1,6 @@
 /* train: fit a network to records and their targets. */
 #include "train.h"
+#include "data/partition.h"
 #include "nn/initialise.h"
 
 #include "base/banned.h"
@@ -78,6 +79,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("population", &state.population, "N", 1, 4e9,
                 "a public number of records, for lots and epochs (else the true number, "
                 "which is then public; required after a choice by content or label)"),
+    DPF_OPT_INT("teachers", &state.teachers, "K", 1, DPF_PARTITION_MAX_PARTS,
+                "train K networks, each on another of K parts of the records, for "
+                "'teacher-infer' (PATE)"),
     {.name = "solve", /* so that the error can name the stage that does it now */
      .kind = DPF_KIND_STRING,
      .target = &state.solve,
@@ -137,7 +141,7 @@ static const struct dpf_stage_info info = {
     .name = "train",
     .summary = "fit a network to records and their targets",
     .reads = "x: numbers or packed bits, y: labels or values",
-    .writes = "a model: the network with its weights",
+    .writes = "a model: the network with its weights; with --teachers, one for each part",
     .privacy = "with noise, the ledger states it; without noise none is spent, and a "
                "model of private records is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow train "

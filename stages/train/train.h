@@ -15,6 +15,7 @@ struct dpf_train {
     int64_t population;
     const char *solve; /* refused: it is a stage of its own */
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
+    int64_t teachers; /* networks, each of another part of the records; 0: one of all */
     /* what it takes */
     const struct dpf_kernels *kernels;
     struct dpf_model_stream start; /* the network, and the weights if there are some */
@@ -30,6 +31,12 @@ bool dpf_train_is_noisy(const struct dpf_train *v);
  * first weights, the optimiser and the training. */
 enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
                                   struct dpf_error *e);
+
+/* The plan and the optimiser that the options ask for. */
+struct dpf_training_plan dpf_train_plan(const struct dpf_train *v, uint64_t seed);
+enum dpf_status dpf_train_optimiser(const struct dpf_train *v,
+                                    const struct dpf_engine *engine,
+                                    struct dpf_optimiser *o, struct dpf_error *e);
 
 /* The callbacks. Options: do they go together? Open: read the model to start from, and
  * check the stream's fields against the network. Close: train, send header and model,

@@ -1,0 +1,43 @@
+/* Two kinds of aggregation: messages that owners randomised, and answers of teachers. The
+ * fields of the stream say which it is. */
+#ifndef DPF_STAGE_AGGREGATE_H
+#define DPF_STAGE_AGGREGATE_H
+
+#include "exchange/answer_stream.h"
+#include "exchange/report_stream.h"
+#include "nn/report_form.h"
+#include "privacy/vote.h"
+#include "tallies.h"
+
+struct dpf_aggregate {
+    /* what the user asked for: of messages */
+    const char *field, *label, *known_stream;
+    double known_weight;
+    /* of answers */
+    const char *vote, *inputs;
+    double noise, threshold, threshold_noise, epsilon, delta;
+    int64_t teachers, most_answers, seed;
+    bool distinct_owners, private_cost;
+    /* what it takes: messages */
+    struct dpf_report_form form;
+    struct dpf_report_stream reports;
+    struct dpf_known_records known;
+    uint64_t left_out;
+    /* answers */
+    bool of_answers;
+    struct dpf_answers answers;
+    struct dpf_tallies tallies;
+};
+
+/* The callbacks of each kind. */
+enum dpf_status dpf_messages_open(struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_messages_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                   struct dpf_error *e);
+enum dpf_status dpf_messages_close(struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                  struct dpf_error *e);
+/* Everything was read and is in order: release votes. */
+enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e);
+
+#endif

@@ -1,0 +1,135 @@
+/* Reading the answers of teachers: who, to which query, once each. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/reading.h"
+#include "aggregate.h"
+
+#include "base/banned.h"
+
+/* The event that stands for all teachers in what is released. */
+static enum dpf_status describe(struct dpf_aggregate *v, struct dpf_stage *s,
+                                struct dpf_error *e)
+{
+    struct dpf_event_list list;
+    struct dpf_event seen;
+    const struct dpf_teachers_event event = {.branches = &v->answers.branches,
+                                             .distinct_owners = v->distinct_owners};
+    dpf_values_release(&s->out.events);
+    dpf_values_append(&s->out.events, &v->answers.asked);
+    dpf_ledger_add_teachers(&s->out.events, s->info->name, &event);
+    enum dpf_status status = dpf_event_list_init(&list, &s->out.events, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_event_read(&list.array.via.array.ptr[list.array.via.array.size - 1],
+                            &seen, e);
+    if (status == DPF_OK && s->in.is_private &&
+        !dpf_reading_teachers_apart(&seen, DPF_REPLACE_ONE))
+        status = dpf_fail(
+            e, DPF_PRIVACY,
+            v->distinct_owners
+                ? "teachers share records, as their ledgers show: one person would "
+                  "change several answers"
+                : "the ledgers do not show that teachers were trained on different "
+                  "records: cut one source with 'train --teachers' or 'split', or give "
+                  "'--distinct-owners' if no person has records with two of them");
+    dpf_event_list_release(&list);
+    return status;
+}
+
+/* The first teacher whose id another one has. */
+static const char *twice(const struct dpf_answers *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (dpf_answers_find(a, a->teachers[i].id) < i)
+            return a->teachers[i].name;
+    return NULL;
+}
+
+enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_aggregate *v = s->state;
+    enum dpf_status status = dpf_answers_read(&v->answers, &s->in, e);
+    if (status != DPF_OK)
+        return status;
+    const char *again = twice(&v->answers);
+    if (again)
+        return dpf_fail(e, DPF_BAD_STREAM, "teacher '%s' is there twice", again);
+    if (v->answers.count != (size_t)v->teachers)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "there are answers of %zu teachers, not of %lld: the %s '%s'",
+                        v->answers.count, (long long)v->teachers,
+                        v->answers.count > 1 ? "last one is" : "only one is",
+                        v->answers.teachers[v->answers.count - 1].name);
+    status = describe(v, s, e);
+    s->out_deferred = true;
+    s->drops_others = true;
+    return status == DPF_OK
+               ? dpf_tallies_open(&v->tallies, v->answers.count, v->answers.values, e)
+               : status;
+}
+
+/* How many rows from `from` on go on with successive queries. */
+static uint64_t run_length(const int64_t *query, uint64_t from, uint64_t rows)
+{
+    uint64_t n = 1;
+    while (from + n < rows && query[2 * (from + n)] == query[2 * from] + (int64_t)n)
+        n++;
+    return n;
+}
+
+/* One answer into the tally of its query, which is in memory as number `place`. */
+static enum dpf_status count_vote(struct dpf_aggregate *v, uint64_t place,
+                                  const int64_t *query, size_t teacher, uint64_t vote,
+                                  struct dpf_error *e)
+{
+    struct dpf_tally one = dpf_tallies_at(&v->tallies, place);
+    unsigned char bit = (unsigned char)(1U << teacher % 8);
+    const char *name = v->answers.teachers[teacher].name;
+    if (one.answered[teacher / 8] & bit)
+        return dpf_fail(e, DPF_BAD_STREAM, "teacher '%s' answers query %lld twice", name,
+                        (long long)query[0]);
+    if (dpf_tally_is_new(&one, v->answers.count))
+        dpf_tallies_set_digest(&v->tallies, place, query[1]);
+    else if (one.digest != query[1])
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "teacher '%s' answers another query %lld than those before it",
+                        name, (long long)query[0]);
+    one.answered[teacher / 8] |= bit;
+    one.counts[vote]++;
+    return DPF_OK;
+}
+
+enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
+                                  struct dpf_error *e)
+{
+    struct dpf_aggregate *v = s->state;
+    const int64_t *query = b->tensor[v->answers.at[DPF_ANSWER_QUERY]].data;
+    const int64_t *ids = b->tensor[v->answers.at[DPF_ANSWER_TEACHER]].data;
+    const struct dpf_tensor *votes = &b->tensor[v->answers.at[DPF_ANSWER_VALUE]];
+    size_t teacher = 0;
+    enum dpf_status status = DPF_OK;
+    for (uint64_t row = 0, n; status == DPF_OK && row < b->rows; row += n) {
+        n = run_length(query, row, b->rows);
+        if (query[2 * row] < 0 ||
+            query[2 * row] > DPF_TALLIES_MAX_QUERIES - (int64_t)DPF_MAX_BATCH_ROWS)
+            return dpf_fail(e, DPF_BAD_STREAM, "an answer is to query %lld",
+                            (long long)query[2 * row]);
+        status = dpf_tallies_load(&v->tallies, (uint64_t)query[2 * row], n, e);
+        for (uint64_t i = row; status == DPF_OK && i < row + n; i++) {
+            if (v->answers.teachers[teacher].id != (uint64_t)ids[i])
+                teacher = dpf_answers_find(&v->answers, (uint64_t)ids[i]);
+            if (teacher == v->answers.count)
+                return dpf_fail(e, DPF_BAD_STREAM,
+                                "an answer to query %lld is of a teacher who is not in "
+                                "the ledger",
+                                (long long)query[2 * i]);
+            status = count_vote(v, i - row, query + 2 * i, teacher,
+                                (uint64_t)dpf_tensor_get(votes, i), e);
+        }
+        if (status == DPF_OK)
+            status = dpf_tallies_store(&v->tallies, e);
+    }
+    dpf_batch_truncate(b, 0);
+    return status;
+}

@@ -1,0 +1,93 @@
+#include "tallies.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include "base/banned.h"
+
+/* In the file: the digest, the bits up to a multiple of 8 bytes, the counts. */
+static size_t bits_bytes(size_t teachers)
+{
+    return (teachers + 63) / 64 * 8;
+}
+
+enum dpf_status dpf_tallies_open(struct dpf_tallies *t, size_t teachers, size_t values,
+                                 struct dpf_error *e)
+{
+    *t = (struct dpf_tallies){.fd = -1, .teachers = teachers, .values = values};
+    t->bytes =
+        (sizeof(int64_t) + bits_bytes(teachers) + values * sizeof(int32_t) + 7) / 8 * 8;
+    t->fd = dpf_open_unnamed("dpflow-answers");
+    return t->fd >= 0 ? DPF_OK
+                      : dpf_fail_errno(e, "cannot create a temporary file for answers");
+}
+
+void dpf_tallies_release(struct dpf_tallies *t)
+{
+    if (t->bytes && t->fd >= 0)
+        close(t->fd);
+    free(t->block);
+    *t = (struct dpf_tallies){.fd = -1};
+}
+
+enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t count,
+                                 struct dpf_error *e)
+{
+    size_t wanted = (size_t)count * t->bytes, got = 0;
+    if (!dpf_grow(&t->block, &t->block_capacity, wanted, 1))
+        return dpf_fail_memory(e);
+    while (got < wanted) {
+        ssize_t n =
+            pread(t->fd, t->block + got, wanted - got, (off_t)(first * t->bytes + got));
+        if (n < 0)
+            return dpf_fail_errno(e, "cannot read a temporary file");
+        if (n == 0)
+            break; /* nobody has come so far */
+        got += (size_t)n;
+    }
+    memset(t->block + got, 0, wanted - got);
+    t->first = first;
+    t->count = count;
+    if (first + count > t->queries)
+        t->queries = first + count;
+    return DPF_OK;
+}
+
+struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i)
+{
+    unsigned char *at = t->block + i * t->bytes;
+    struct dpf_tally one = {.answered = at + sizeof one.digest};
+    memcpy(&one.digest, at, sizeof one.digest);
+    one.counts = (int32_t *)(void *)(one.answered + bits_bytes(t->teachers));
+    return one;
+}
+
+void dpf_tallies_set_digest(struct dpf_tallies *t, uint64_t i, int64_t digest)
+{
+    memcpy(t->block + i * t->bytes, &digest, sizeof digest);
+}
+
+bool dpf_tally_is_new(const struct dpf_tally *one, size_t teachers)
+{
+    for (size_t i = 0; i < bits_bytes(teachers); i++)
+        if (one->answered[i])
+            return false;
+    return true;
+}
+
+enum dpf_status dpf_tallies_store(struct dpf_tallies *t, struct dpf_error *e)
+{
+    size_t wanted = (size_t)t->count * t->bytes, put = 0;
+    while (put < wanted) {
+        ssize_t n = pwrite(t->fd, t->block + put, wanted - put,
+                           (off_t)(t->first * t->bytes + put));
+        if (n <= 0)
+            return dpf_fail_errno(e, "cannot write a temporary file");
+        put += (size_t)n;
+    }
+    return DPF_OK;
+}

@@ -1,0 +1,47 @@
+/* The sums of all teachers' answers to each query, in a file without a name: memory does
+ * not grow with the number of queries, and nothing is released before all answers were
+ * seen and found in order. */
+#ifndef DPF_STAGE_TALLIES_H
+#define DPF_STAGE_TALLIES_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a query stands in the file: a digest, who has answered, the sums. */
+struct dpf_tally {
+    int64_t digest;
+    unsigned char *answered; /* a bit for each teacher */
+    int32_t *counts;         /* [values] */
+};
+
+struct dpf_tallies {
+    int fd; /* -1: not open */
+    size_t teachers, values;
+    size_t bytes;     /* of a query in the file */
+    uint64_t queries; /* seen so far: the highest number and 1 */
+    unsigned char *block;
+    size_t block_capacity;
+    uint64_t first, count; /* the queries in `block` */
+};
+
+enum { DPF_TALLIES_MAX_QUERIES = 1 << 30 };
+
+enum dpf_status dpf_tallies_open(struct dpf_tallies *t, size_t teachers, size_t values,
+                                 struct dpf_error *e);
+void dpf_tallies_release(struct dpf_tallies *t);
+/* Bring the queries [first, first + count) into memory; those that nobody has answered
+ * are zeros. */
+enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t count,
+                                 struct dpf_error *e);
+/* Query number i of those in memory. */
+struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i);
+void dpf_tallies_set_digest(struct dpf_tallies *t, uint64_t i, int64_t digest);
+/* Whether nobody has answered it yet. */
+bool dpf_tally_is_new(const struct dpf_tally *one, size_t teachers);
+/* Write the queries in memory back. */
+enum dpf_status dpf_tallies_store(struct dpf_tallies *t, struct dpf_error *e);
+
+#endif

@@ -1,0 +1,432 @@
+/* Releasing votes: what it will cost, then the noisy maximum of each query. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "account/compose.h"
+#include "aggregate.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "exchange/side_stream.h"
+#include "privacy/vote_cost.h"
+
+#include "base/banned.h"
+
+/* What is released, while it is. */
+struct release {
+    struct dpf_stage *s;
+    struct dpf_aggregate *v;
+    struct dpf_vote_plan plan;
+    struct dpf_vote vote;
+    struct dpf_random random;
+    uint64_t queries, allowed; /* all of them; answers that are paid for */
+    struct dpf_spending spent[2];
+    size_t spent_count;
+    double epsilon; /* proven */
+    uint64_t next, answered;
+    bool *keep;
+    uint64_t *labels;
+    size_t keep_capacity, labels_capacity;
+    int input, label; /* numbers of fields: of the inputs, and of what is written */
+};
+
+enum { BLOCK = 1024 }; /* queries that are looked at together */
+
+/* Everyone has answered everything. */
+static enum dpf_status check_complete(struct dpf_aggregate *v, struct dpf_error *e)
+{
+    struct dpf_tallies *t = &v->tallies;
+    uint64_t all = t->queries;
+    enum dpf_status status =
+        all ? DPF_OK : dpf_fail(e, DPF_BAD_STREAM, "the teachers have answered nothing");
+    for (uint64_t from = 0; status == DPF_OK && from < all; from += BLOCK) {
+        uint64_t n = all - from < BLOCK ? all - from : BLOCK;
+        status = dpf_tallies_load(t, from, n, e);
+        for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
+            struct dpf_tally one = dpf_tallies_at(t, i);
+            for (size_t k = 0; status == DPF_OK && k < t->teachers; k++)
+                if (!(one.answered[k / 8] & (1U << k % 8)))
+                    status = dpf_fail(
+                        e, DPF_BAD_STREAM, "teacher '%s' has not answered query %llu",
+                        v->answers.teachers[k].name, (unsigned long long)(from + i));
+        }
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------------------- cost */
+
+/* The mechanisms of a run, tests last: both counts are the most that it may do. */
+static void list_spending(struct release *r)
+{
+    bool lnmax = r->plan.kind == DPF_VOTE_LNMAX;
+    r->spent[0] = (struct dpf_spending){
+        .kind = lnmax ? &dpf_spending_pure : &dpf_spending_gaussian,
+        .parameter = lnmax ? r->vote.laplace.epsilon : r->vote.maximum.noise_multiplier,
+        .rate = 1,
+        .count = r->allowed};
+    r->spent[1] = (struct dpf_spending){.kind = &dpf_spending_gaussian,
+                                        .parameter = r->vote.test.noise_multiplier,
+                                        .rate = 1,
+                                        .count = r->queries};
+    r->spent_count = r->plan.kind == DPF_VOTE_CONFIDENT ? 2 : 1;
+}
+
+static enum dpf_status make_vote(struct release *r, struct dpf_error *e)
+{
+    dpf_vote_release(&r->vote);
+    enum dpf_status status =
+        dpf_vote_init(&r->vote, &r->plan, (size_t)r->v->answers.values, e);
+    list_spending(r);
+    return status;
+}
+
+/* The noise of the answers for --epsilon, with the tests paid for. */
+static enum dpf_status choose_noise(struct release *r, struct dpf_error *e)
+{
+    const struct dpf_aggregate *v = r->v;
+    r->plan.noise = 1; /* to have all but that */
+    enum dpf_status status = make_vote(r, e);
+    if (status == DPF_OK)
+        status = dpf_solve_parameter(DPF_METHOD_BEST, r->spent, r->spent_count, 0,
+                                     v->epsilon, v->delta, e);
+    r->plan.noise = r->spent[0].parameter * M_SQRT2 * (1 + 0x1p-48);
+    return status;
+}
+
+/* All of it public: nothing here depends on a vote. */
+static void tell_plan(struct release *r)
+{
+    const struct dpf_aggregate *v = r->v;
+    double teachers = (double)v->answers.count;
+    struct dpf_spending copy[2] = {r->spent[0], r->spent[1]};
+    dpf_notice("%zu teachers, %llu queries, %llu classes", v->answers.count,
+               (unsigned long long)r->queries, (unsigned long long)v->answers.values);
+    dpf_notice("signal to noise: %g votes, if all agree, against noise of %g: %.3g",
+               teachers, r->plan.noise, teachers / r->plan.noise);
+    if (r->plan.kind == DPF_VOTE_CONFIDENT)
+        dpf_notice("test: %g votes against a threshold of %g with noise of %g", teachers,
+                   r->plan.threshold, r->plan.threshold_noise);
+    if (v->epsilon > 0 && dpf_solve_count(DPF_METHOD_BEST, copy, r->spent_count, 0,
+                                          v->epsilon, v->delta, NULL) == DPF_OK)
+        dpf_notice("epsilon %g at delta %g allows %llu answers, %llu are planned",
+                   v->epsilon, v->delta, (unsigned long long)copy[0].count,
+                   (unsigned long long)r->allowed);
+}
+
+static enum dpf_status plan_cost(struct release *r, struct dpf_error *e)
+{
+    const struct dpf_aggregate *v = r->v;
+    r->plan = (struct dpf_vote_plan){
+        .kind = dpf_vote_choices[DPF_INDEX(dpf_vote_choices, v->vote)].kind,
+        .noise = v->noise,
+        .threshold = v->threshold,
+        .threshold_noise = v->threshold_noise};
+    r->queries = v->tallies.queries;
+    r->allowed = v->most_answers && (uint64_t)v->most_answers < r->queries
+                     ? (uint64_t)v->most_answers
+                     : r->queries;
+    enum dpf_status status = v->noise > 0 ? DPF_OK : choose_noise(r, e);
+    if (status == DPF_OK)
+        status = make_vote(r, e);
+    if (status == DPF_OK)
+        status = dpf_compose_epsilon(DPF_METHOD_BEST, r->spent, r->spent_count, v->delta,
+                                     &r->epsilon, NULL, e);
+    if (status != DPF_OK)
+        return status;
+    tell_plan(r);
+    if (v->epsilon > 0 && r->epsilon > v->epsilon * (1 + 1e-9))
+        return dpf_fail(e, DPF_PRIVACY,
+                        "%llu answers would cost epsilon %.4f at delta %g, more than %g: "
+                        "more noise, fewer queries or a lower '--answers' cost less",
+                        (unsigned long long)r->allowed, r->epsilon, v->delta, v->epsilon);
+    return DPF_OK;
+}
+
+/* Events of answers and tests. The papers' figure is of both together, so it stands with
+ * the answers. */
+static void add_events(struct release *r)
+{
+    static const char *const theorems[] = {
+        [DPF_VOTE_LNMAX] = "Laplace noise on counts of L1 sensitivity 2 (privacy/vote.h)",
+        [DPF_VOTE_GNMAX] =
+            "Gaussian noise on counts of L2 sensitivity sqrt 2 (privacy/vote.h)",
+        [DPF_VOTE_CONFIDENT] =
+            "Gaussian noise on counts of L2 sensitivity sqrt 2, after a Gaussian test "
+            "(privacy/vote.h)"};
+    static const char *const papers[] = {
+        [DPF_VOTE_LNMAX] = "Papernot et al. 2017, LNMax, independent of the votes",
+        [DPF_VOTE_GNMAX] = "Papernot et al. 2018, GNMax, independent of the votes",
+        [DPF_VOTE_CONFIDENT] =
+            "Papernot et al. 2018, Confident-GNMax, independent of the votes"};
+    const struct dpf_aggregate *v = r->v;
+    struct dpf_vote_total total = {.rdp = {0}};
+    bool lnmax = r->plan.kind == DPF_VOTE_LNMAX;
+    bool confident = r->plan.kind == DPF_VOTE_CONFIDENT;
+    double one = 0, delta = v->delta;
+    struct dpf_values *events = &r->s->out.events;
+    dpf_vote_total_add(&total, &r->plan, 0, 0, confident ? (double)r->queries : 0,
+                       (double)r->allowed);
+    dpf_compose_epsilon(DPF_METHOD_BEST, r->spent, 1, delta, &one, NULL, NULL);
+    struct dpf_mechanism_event m = {
+        .spending = r->spent[0],
+        .sampling = "none",
+        .norm = lnmax ? "l1" : "l2",
+        .sensitivity = lnmax ? 2 : r->vote.maximum.sensitivity_l2,
+        .relation = DPF_REPLACE_ONE,
+        .method = v->vote,
+        .units = v->answers.values,
+        .claimed = {dpf_vote_total_epsilon(&total, delta, NULL), delta,
+                    papers[r->plan.kind]},
+        .proven = {one, delta, theorems[r->plan.kind]}};
+    dpf_ledger_add_mechanism(events, r->s->info->name, &m);
+    if (confident) {
+        m.spending = r->spent[1];
+        m.sensitivity = r->vote.test.sensitivity_l2;
+        m.method = "confident test";
+        m.units = 1;
+        m.claimed = (struct dpf_guarantee){0, 0, "counted with the answers"};
+        dpf_compose_epsilon(DPF_METHOD_BEST, r->spent + 1, 1, delta, &one, NULL, NULL);
+        m.proven = (struct dpf_guarantee){
+            one, 0, "Gaussian noise on a maximum of sensitivity 1 (privacy/vote.h)"};
+        dpf_ledger_add_mechanism(events, r->s->info->name, &m);
+    }
+    if (v->seed >= 0)
+        dpf_ledger_add_seed(events, r->s->info->name);
+}
+
+/* What the votes themselves give: for the holder of the records alone. */
+static enum dpf_status tell_private_cost(struct release *r, struct dpf_error *e)
+{
+    struct dpf_aggregate *v = r->v;
+    struct dpf_vote_total total = {.rdp = {0}};
+    enum dpf_status status = DPF_OK;
+    double answers = 0;
+    for (uint64_t from = 0; status == DPF_OK && from < r->queries; from += BLOCK) {
+        uint64_t n = r->queries - from < BLOCK ? r->queries - from : BLOCK;
+        status = dpf_tallies_load(&v->tallies, from, n, e);
+        for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
+            const int32_t *counts = dpf_tallies_at(&v->tallies, i).counts;
+            double pass = dpf_vote_log_pass(&r->plan, counts, r->vote.classes);
+            answers += exp(pass);
+            dpf_vote_total_add(&total, &r->plan,
+                               dpf_vote_log_q(&r->plan, counts, r->vote.classes), pass,
+                               r->plan.kind == DPF_VOTE_CONFIDENT, exp(pass));
+        }
+    }
+    if (status == DPF_OK)
+        dpf_notice("private, for the holder of the teachers' records only: epsilon %.4f "
+                   "at delta %g from the votes themselves, %.1f answers expected",
+                   dpf_vote_total_epsilon(&total, v->delta, NULL), v->delta, answers);
+    return status;
+}
+
+/* --------------------------------------------------------------------------- answers */
+
+/* Decide the next `n` queries: bring them into memory, say which ones are answered, and
+ * with what, one label behind the other. */
+static enum dpf_status decide(struct release *r, uint64_t n, uint64_t *kept,
+                              struct dpf_error *e)
+{
+    enum dpf_status status = dpf_tallies_load(&r->v->tallies, r->next, n, e);
+    *kept = 0;
+    if (status == DPF_OK &&
+        (!dpf_grow(&r->keep, &r->keep_capacity, n, sizeof *r->keep) ||
+         !dpf_grow(&r->labels, &r->labels_capacity, n, sizeof *r->labels)))
+        status = dpf_fail_memory(e);
+    for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
+        const int32_t *counts = dpf_tallies_at(&r->v->tallies, i).counts;
+        r->keep[i] =
+            r->answered < r->allowed && dpf_vote_passes(&r->vote, &r->random, counts);
+        if (!r->keep[i])
+            continue;
+        r->labels[(*kept)++] = dpf_vote_answer(&r->vote, &r->random, counts);
+        r->answered++;
+    }
+    r->next += n;
+    return status;
+}
+
+static void put_labels(const struct release *r, struct dpf_batch *b)
+{
+    for (uint64_t i = 0; i < b->rows; i++)
+        dpf_tensor_put_class(&b->tensor[r->label], i, r->labels[i]);
+}
+
+static enum dpf_status declare_label(struct release *r, struct dpf_error *e)
+{
+    const struct dpf_shape one = {.rank = 0};
+    uint64_t classes = r->v->answers.values;
+    enum dpf_dtype dtype = classes <= 256 ? DPF_U8 : DPF_I32;
+    struct dpf_header *h = &r->s->out;
+    struct dpf_field *f = dpf_header_field(h, r->v->label);
+    if (f)
+        dpf_field_redefine(f, dtype, &one); /* whatever it held: it is not the answer */
+    else
+        f = dpf_header_add_field(h, r->v->label, dtype, &one);
+    if (!f)
+        return dpf_fail(e, DPF_USAGE, "there is no room for a field '%s'", r->v->label);
+    f->classes = classes;
+    r->label = (int)(f - h->fields);
+    h->has_records = false; /* how many are answered, the tests decide */
+    h->records = 0;
+    return DPF_OK;
+}
+
+/* The header goes out: from here on it is spent. */
+static enum dpf_status begin(struct release *r, struct dpf_error *e)
+{
+    struct dpf_stage *s = r->s;
+    enum dpf_status status = declare_label(r, e);
+    if (status == DPF_OK && s->in.is_private) {
+        add_events(r);
+        dpf_standing_protect(&s->out);
+    }
+    return status == DPF_OK ? dpf_stage_begin(s, e) : status;
+}
+
+/* Labels with the numbers of their queries. */
+static enum dpf_status write_numbers(struct release *r, struct dpf_error *e)
+{
+    const struct dpf_shape one = {.rank = 0};
+    struct dpf_stage *s = r->s;
+    dpf_header_drop_fields(&s->out);
+    enum dpf_status status = dpf_header_add_field(&s->out, "query", DPF_I64, &one)
+                                 ? begin(r, e)
+                                 : dpf_fail_memory(e);
+    while (status == DPF_OK && r->next < r->queries) {
+        uint64_t from = r->next, left = r->queries - from, kept;
+        uint64_t n = left < BLOCK ? left : BLOCK;
+        struct dpf_batch b = {0};
+        status = decide(r, n, &kept, e);
+        if (status == DPF_OK)
+            status = dpf_batch_init(&b, &s->out, kept, e);
+        if (status != DPF_OK)
+            return status;
+        int64_t *numbers = b.tensor[0].data;
+        for (uint64_t i = 0, k = 0; i < n; i++)
+            if (r->keep[i])
+                numbers[k++] = (int64_t)(from + i);
+        put_labels(r, &b);
+        status = dpf_stage_emit(s, &b, e);
+        dpf_batch_release(&b);
+    }
+    return status;
+}
+
+/* Inputs with their labels: a second stream, in the order of the queries. */
+static enum dpf_status begin_inputs(void *context, struct dpf_header *h,
+                                    struct dpf_error *e)
+{
+    struct release *r = context;
+    struct dpf_stage *s = r->s;
+    struct dpf_header out = {.field_count = 0};
+    const struct dpf_field *f = dpf_header_field(h, r->v->field);
+    if (h->is_private)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "the inputs are private: they cannot be released");
+    if (!f || strcmp(r->v->field, r->v->label) == 0)
+        return dpf_fail(e, DPF_BAD_STREAM, "the inputs have no field '%s'", r->v->field);
+    r->input = (int)(f - h->fields);
+    enum dpf_status status = dpf_header_copy(&out, h, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_values_release(&out.events);
+    dpf_values_release(&out.provenance);
+    out.events = s->out.events;
+    out.provenance = s->out.provenance;
+    s->out.events = s->out.provenance = (struct dpf_values){0};
+    dpf_header_release(&s->out);
+    s->out = out;
+    return begin(r, e);
+}
+
+/* The batch at hand has the inputs' fields; the label may be one more. */
+static enum dpf_status add_label(struct release *r, struct dpf_batch *b,
+                                 struct dpf_error *e)
+{
+    const struct dpf_shape rows = {.rank = 1, .dim = {b->rows}};
+    struct dpf_tensor *t = &b->tensor[r->label];
+    if (r->label < b->count)
+        dpf_tensor_release(t);
+    else
+        b->count++;
+    enum dpf_status status =
+        dpf_tensor_init(t, r->s->out.fields[r->label].dtype, &rows, e);
+    if (status == DPF_OK)
+        put_labels(r, b);
+    return status;
+}
+
+static enum dpf_status take_inputs(void *context, struct dpf_header *h,
+                                   struct dpf_batch *b, struct dpf_error *e)
+{
+    struct release *r = context;
+    uint64_t kept, from = r->next;
+    size_t bytes = dpf_tensor_row_bytes(&b->tensor[r->input]);
+    const unsigned char *x = b->tensor[r->input].data;
+    (void)h;
+    if (b->rows == 0)
+        return DPF_OK;
+    if (r->next + b->rows > r->queries)
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "there are more inputs than the %llu queries that were answered",
+                        (unsigned long long)r->queries);
+    enum dpf_status status = dpf_tallies_load(&r->v->tallies, from, b->rows, e);
+    for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++)
+        if (dpf_tallies_at(&r->v->tallies, i).digest !=
+            dpf_query_digest(x + i * bytes, bytes))
+            status = dpf_fail(e, DPF_BAD_STREAM,
+                              "input %llu is not the one that the teachers answered",
+                              (unsigned long long)(from + i));
+    if (status == DPF_OK)
+        status = decide(r, b->rows, &kept, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_batch_select(b, r->keep);
+    status = add_label(r, b, e);
+    return status == DPF_OK ? dpf_stage_emit(r->s, b, e) : status;
+}
+
+static enum dpf_status write_inputs(struct release *r, struct dpf_error *e)
+{
+    const struct dpf_side_stream side = {r, begin_inputs, take_inputs};
+    enum dpf_status status = dpf_side_stream_read(r->v->inputs, &side, e);
+    return status == DPF_OK && r->next < r->queries
+               ? dpf_fail(e, DPF_BAD_STREAM,
+                          "there are %llu inputs, and %llu queries were answered",
+                          (unsigned long long)r->next, (unsigned long long)r->queries)
+               : status;
+}
+
+enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
+{
+    struct dpf_aggregate *v = s->state;
+    struct release *r = dpf_calloc(1, sizeof *r);
+    if (!r)
+        return dpf_fail_memory(e);
+    r->s = s;
+    r->v = v;
+    enum dpf_status status = check_complete(v, e);
+    if (status == DPF_OK)
+        status = plan_cost(r, e);
+    if (status == DPF_OK && v->private_cost)
+        status = tell_private_cost(r, e);
+    if (status == DPF_OK && v->seed < 0)
+        status = dpf_random_init(&r->random, e);
+    else if (status == DPF_OK)
+        dpf_random_init_insecure(&r->random, "aggregate", (uint64_t)v->seed, 0);
+    if (status == DPF_OK)
+        status = v->inputs ? write_inputs(r, e) : write_numbers(r, e);
+    if (status == DPF_OK)
+        dpf_notice("%llu of %llu queries answered, epsilon %.4f at delta %g for at most "
+                   "%llu",
+                   (unsigned long long)r->answered, (unsigned long long)r->queries,
+                   r->epsilon, v->delta, (unsigned long long)r->allowed);
+    dpf_vote_release(&r->vote);
+    dpf_random_release(&r->random);
+    free(r->keep);
+    free(r->labels);
+    free(r);
+    return status;
+}

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "privacy/grid.h"
+#include "privacy/record_bounds.h"
 #include "random/noise.h"
 
 #include "base/banned.h"
@@ -57,6 +58,14 @@ double dpf_adaptive_epsilon(const struct dpf_adaptive *a, size_t from, size_t to
     return sum * (1 + (double)(to - from) * 0x1p-50); /* the sum itself was rounded */
 }
 
+double dpf_adaptive_sensitivity(const struct dpf_adaptive *a, size_t from, size_t to)
+{
+    double sum = 0;
+    for (size_t j = from; j < to; j++)
+        sum += a->cost[j] * a->scale[j] * a->step[j];
+    return sum * (1 + (double)(to - from) * 0x1p-50);
+}
+
 void dpf_adaptive_release(struct dpf_adaptive *a)
 {
     free(a->step);
@@ -86,7 +95,7 @@ add_all(const struct dpf_adaptive *a, const struct dpf_adaptive_part *p,
         double v = (double)record[j];
         double held = v < lo[j] ? lo[j] : v > hi[j] ? hi[j] : v;
         clipped += held != v;
-        held = held == held ? held : 0.5 * (lo[j] + hi[j]);
+        held = held == held ? held : dpf_record_middle(lo[j], hi[j]);
         double whole = dpf_grid_nearest(held, per_step[j]) + (double)noise[j];
         out[j] = (float)(whole * step[j]);
     }

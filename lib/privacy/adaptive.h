@@ -32,6 +32,9 @@ enum dpf_status dpf_adaptive_init(struct dpf_adaptive *a, size_t values,
 void dpf_adaptive_release(struct dpf_adaptive *a);
 /* What values [from, to) cost together, rounded up. */
 double dpf_adaptive_epsilon(const struct dpf_adaptive *a, size_t from, size_t to);
+/* How far two records can be apart there in L1, after rounding to the grid: sum D_j
+ * step_j, rounded up. */
+double dpf_adaptive_sensitivity(const struct dpf_adaptive *a, size_t from, size_t to);
 /* Draw noise for so many records, one behind the other. */
 void dpf_adaptive_draw(const struct dpf_adaptive *a, struct dpf_random *r, size_t records,
                        int64_t *noise);

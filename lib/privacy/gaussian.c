@@ -21,7 +21,10 @@ enum dpf_status dpf_gaussian_init(struct dpf_gaussian *g,
     if (!(noise_multiplier > 0) || !isfinite(noise_multiplier))
         return dpf_fail(e, DPF_USAGE, "a noise multiplier is a positive number");
     if (!(query->sensitivity_l2 > 0) || !isfinite(plain) || !(plain > 1e-290))
-        return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
+        return dpf_fail(e, DPF_USAGE,
+                        "a sensitivity is a positive number that noise can be drawn for, "
+                        "not '%g'",
+                        query->sensitivity_l2);
     double step = dpf_grid_choose(query->parts, plain, STEPS_LOG2, query->least_step,
                                   query->exact_step);
     if (isnan(step))

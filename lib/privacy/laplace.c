@@ -24,7 +24,10 @@ enum dpf_status dpf_laplace_init(struct dpf_laplace *l,
     if (!(epsilon > 0) || !isfinite(epsilon))
         return dpf_fail(e, DPF_USAGE, "epsilon is a positive number, not '%g'", epsilon);
     if (!(query->sensitivity_l1 > 0) || !isfinite(plain) || !(plain > 1e-290))
-        return dpf_fail(e, DPF_USAGE, "a sensitivity is a positive number");
+        return dpf_fail(e, DPF_USAGE,
+                        "a sensitivity is a positive number that noise can be drawn for, "
+                        "not '%g'",
+                        query->sensitivity_l1);
     double step = dpf_grid_choose(query->parts, plain, steps_log2(query, epsilon),
                                   query->least_step, query->exact_step);
     if (isnan(step))
@@ -39,7 +42,8 @@ enum dpf_status dpf_laplace_init(struct dpf_laplace *l,
                               .step = step};
     if (l->epsilon > epsilon)
         l->epsilon = epsilon;
-    if (steps < 1 || t > ldexp(1, DPF_NOISE_MAX_LOG2))
+    if (steps < 1 || !(t <= ldexp(1, DPF_NOISE_MAX_LOG2)) || !isfinite(l->scale) ||
+        !isfinite(l->sensitivity_l1))
         return dpf_fail(e, DPF_USAGE, "noise of scale %g does not fit a grid of %g",
                         plain, step);
     return DPF_OK;

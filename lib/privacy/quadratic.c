@@ -177,7 +177,9 @@ static void row_to_ball(struct dpf_quadratic *q, const float *x, double *row)
     bool good = isfinite(norm);
     if (!good || norm > 1 + 1e-6) /* a float's rounding is not worth counting */
         q->clipped++;
-    double factor = !good ? 0 : norm > 1 ? (1 - 1e-12) / norm : 1 - 1e-12;
+    /* above the rounding of the norm's sum of squares, of the root and of the products */
+    double less = fmax(1e-12, 0x1p-40 + (double)d * 0x1p-52);
+    double factor = !good ? 0 : norm > 1 ? (1 - less) / norm : 1 - less;
     for (size_t j = 0; j < d; j++) {
         double value = good ? (double)x[j] : 0;
         row[j] = trunc(value / q->unit * factor * scale);

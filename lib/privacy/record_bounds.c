@@ -34,19 +34,16 @@ static double rounded_up(double norm, size_t n)
 double dpf_record_sensitivity(const struct dpf_record_bounds *b, bool l2, bool replace)
 {
     double sum = 0;
+    bool any = false;
     if (b->radius > 0)
         return b->radius * (replace ? 2 : 1);
     for (size_t i = 0; i < b->values; i++) {
         double one = replace ? b->hi[i] - b->lo[i] : fmax(fabs(b->lo[i]), fabs(b->hi[i]));
         sum += l2 ? one * one : one;
+        any = any || one > 0;
     }
-    bool lost = l2 && sum < DBL_MIN && dpf_record_width(b) > 0; /* squares underflow */
+    bool lost = l2 && sum < DBL_MIN && any; /* squares underflow */
     return lost ? (double)INFINITY : rounded_up(l2 ? sqrt(sum) : sum, b->values);
-}
-
-double dpf_record_width(const struct dpf_record_bounds *b)
-{
-    return dpf_record_sensitivity(b, false, true);
 }
 
 double dpf_record_largest(const struct dpf_record_bounds *b)
@@ -67,7 +64,7 @@ static double clip_value(double value, double lo, double hi, uint64_t *clipped)
     if (value >= lo && value <= hi)
         return value;
     ++*clipped;
-    return value > hi ? hi : value < lo ? lo : 0.5 * (lo + hi); /* no number */
+    return value > hi ? hi : value < lo ? lo : dpf_record_middle(lo, hi);
 }
 
 uint64_t dpf_record_clip(const struct dpf_record_bounds *b, const float *record,

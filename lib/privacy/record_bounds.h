@@ -6,7 +6,8 @@
  * or L2, by at most dpf_record_sensitivity(): one record there or not ("add-remove"), or
  * one with another value ("replace-one", and for a single record "local").
  * Proof. A box: value i lies in [lo_i, hi_i]; a number outside becomes the nearer end, an
- * infinite one too, and what is no number the middle, so the clipped value is in the box.
+ * infinite one too, and what is no number the middle (the lower end, where the middle
+ * overflows), so the clipped value is in the box.
  * Values of two records differ by at most hi_i - lo_i, and one differs from nothing by at
  * most max(|lo_i|, |hi_i|); the sensitivity is the L1 or L2 norm of these. It is computed
  * in doubles, with u = 2^-53: each term has a relative error of at most u (3 u for
@@ -34,6 +35,13 @@ struct dpf_record_bounds {
     enum dpf_norm norm; /* of the radius: L1 or L2 */
 };
 
+/* Between two bounds, whatever they are. */
+static inline double dpf_record_middle(double lo, double hi)
+{
+    double middle = 0.5 * (lo + hi); /* the sum may overflow, half of it may be rounded */
+    return middle >= lo && middle <= hi ? middle : lo;
+}
+
 /* Room for so many values. */
 enum dpf_status dpf_record_bounds_init(struct dpf_record_bounds *b, size_t values,
                                        struct dpf_error *e);
@@ -41,8 +49,6 @@ void dpf_record_bounds_release(struct dpf_record_bounds *b);
 /* In L2 or in L1; of a record that is replaced, or added. The norm is that of the radius,
  * if there is one. */
 double dpf_record_sensitivity(const struct dpf_record_bounds *b, bool l2, bool replace);
-/* How far apart two records can be, in L1, within a box. */
-double dpf_record_width(const struct dpf_record_bounds *b);
 /* The largest size of a value; above 0. */
 double dpf_record_largest(const struct dpf_record_bounds *b);
 /* The record within its bounds, in `out`; how many values (a ball: 1) were outside. */

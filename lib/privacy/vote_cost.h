@@ -17,6 +17,8 @@
 #ifndef DPF_PRIVACY_VOTE_COST_H
 #define DPF_PRIVACY_VOTE_COST_H
 
+#include <math.h>
+
 #include "privacy/vote.h"
 
 /* The log of the bound on the probability of another answer than that of most votes. */
@@ -28,7 +30,9 @@ double dpf_vote_log_pass(const struct dpf_vote_plan *plan, const int32_t *counts
 /* The cost of one answer at an order above 1, given log q; with log q = 0 that of any
  * votes. */
 double dpf_vote_answer_rdp(const struct dpf_vote_plan *plan, double log_q, double order);
-/* The cost of one test. */
+/* The cost of one test, given the log of the probability that it is passed; with
+ * DPF_VOTE_ANY_PASS that of any votes. */
+#define DPF_VOTE_ANY_PASS (-M_LN2)
 double dpf_vote_test_rdp(const struct dpf_vote_plan *plan, double log_pass, double order);
 
 /* A sum of costs at every whole order from 2 to DPF_VOTE_TOP_ORDER. */

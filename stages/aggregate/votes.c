@@ -165,8 +165,8 @@ static void add_events(struct release *r)
     bool confident = r->plan.kind == DPF_VOTE_CONFIDENT;
     double one = 0, delta = v->delta;
     struct dpf_values *events = &r->s->out.events;
-    dpf_vote_total_add(&total, &r->plan, 0, 0, confident ? (double)r->queries : 0,
-                       (double)r->allowed);
+    dpf_vote_total_add(&total, &r->plan, 0, DPF_VOTE_ANY_PASS,
+                       confident ? (double)r->queries : 0, (double)r->allowed);
     dpf_compose_epsilon(DPF_METHOD_BEST, r->spent, 1, delta, &one, NULL, NULL);
     struct dpf_mechanism_event m = {
         .spending = r->spent[0],

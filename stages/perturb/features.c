@@ -171,15 +171,15 @@ static void add_feature_event(const struct dpf_perturb *p, struct dpf_stage *s,
                               const char *method, const char *source, const char *why)
 {
     const struct own *own = p->own;
-    add_event(
-        s, (struct dpf_guarantee){p->epsilon, 0, source},
-        (struct dpf_guarantee){dpf_adlm_feature_epsilon(&own->adlm), 0,
-                               "Laplace noise with a scale for each value (local)"},
-        (struct dpf_mechanism_event){.method = method,
-                                     .why = why,
-                                     .units = own->bounds.values,
-                                     .norm = "l1",
-                                     .sensitivity = dpf_record_width(&own->bounds)});
+    double apart = dpf_adaptive_sensitivity(&own->adlm.noise, 0, own->bounds.values);
+    add_event(s, (struct dpf_guarantee){p->epsilon, 0, source},
+              (struct dpf_guarantee){dpf_adlm_feature_epsilon(&own->adlm), 0,
+                                     "Laplace noise with a scale for each value (local)"},
+              (struct dpf_mechanism_event){.method = method,
+                                           .why = why,
+                                           .units = own->bounds.values,
+                                           .norm = "l1",
+                                           .sensitivity = apart});
 }
 
 static void add_paper_events(const struct dpf_perturb *p, struct dpf_stage *s)
@@ -321,7 +321,10 @@ static uint64_t only_clip(const struct dpf_record_bounds *b, float *x)
         double v = (double)x[i], lo = b->lo[i], hi = b->hi[i];
         bool inside = v >= lo && v <= hi;
         clipped += !inside;
-        x[i] = inside ? x[i] : (float)(v > hi ? hi : v < lo ? lo : 0.5 * (lo + hi));
+        x[i] = inside ? x[i]
+                      : (float)(v > hi   ? hi
+                                : v < lo ? lo
+                                         : dpf_record_middle(lo, hi));
     }
     return clipped;
 }

@@ -52,6 +52,11 @@ static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_s
         {"final-clip-l2", "--clip-l2", v->clip_l2 == 0},
         {"population", "--noise-multiplier or --target-epsilon", !dpf_train_is_noisy(v)},
         {"delta", "--noise-multiplier or --target-epsilon", !dpf_train_is_noisy(v)},
+        {"copies", "--teachers", !v->teachers},
+        {"shift", "--copies or --unlabelled", !v->copies.copies && !v->unlabelled},
+        {"rotate", "--copies or --unlabelled", !v->copies.copies && !v->unlabelled},
+        {"flip", "--copies or --unlabelled", !v->copies.copies && !v->unlabelled},
+        {"confidence", "--unlabelled", !v->unlabelled},
     };
     for (size_t i = 0; i < sizeof options_if / sizeof *options_if; i++)
         if (options_if[i].idle && dpf_option_given(&s->parsed, options_if[i].name))
@@ -60,19 +65,24 @@ static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_s
     return DPF_OK;
 }
 
-/* What belongs to one training alone. */
-static enum dpf_status check_teachers(const struct dpf_train *v,
-                                      const struct dpf_stage *s, struct dpf_error *e)
+/* What belongs to the usual training alone. */
+static enum dpf_status check_kind(const struct dpf_train *v, const struct dpf_stage *s,
+                                  struct dpf_error *e)
 {
-    static const char *const alone[] = {
-        "noise-multiplier", "target-epsilon", "validation",
-        "patience",         "checkpoint",     "watch",
-        "export",           "history",        "curve",
-        "weights"};
-    for (size_t i = 0; v->teachers && i < sizeof alone / sizeof *alone; i++)
-        if (dpf_option_given(&s->parsed, alone[i]))
-            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--teachers'",
-                            alone[i]);
+    static const char *const usual[] = {
+        "noise-multiplier", "target-epsilon", "validation", "patience",
+        "checkpoint",       "watch",          "history",    "curve",
+        "clip-l2",          "export",         "weights"};
+    enum { OF_STUDENTS = 2 }; /* the last ones go with --unlabelled */
+    size_t count = sizeof usual / sizeof *usual - (v->teachers ? 0 : OF_STUDENTS);
+    if (v->teachers && v->unlabelled)
+        return dpf_fail(e, DPF_USAGE, "give one of --teachers and --unlabelled");
+    for (size_t i = 0; (v->teachers || v->unlabelled) && i < count; i++)
+        if (dpf_option_given(&s->parsed, usual[i]))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--%s'",
+                            usual[i], v->teachers ? "teachers" : "unlabelled");
+    if (v->unlabelled && strcmp(v->loss, "cross-entropy") != 0)
+        return dpf_fail(e, DPF_USAGE, "'--unlabelled' needs '--loss cross-entropy'");
     return DPF_OK;
 }
 
@@ -98,7 +108,7 @@ enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
     if (v->weights && v->model)
         return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
-    enum dpf_status status = check_teachers(v, s, e);
+    enum dpf_status status = check_kind(v, s, e);
     if (status == DPF_OK)
         status = check_noise(v, s, e);
     if (status == DPF_OK)

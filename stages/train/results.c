@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "ledger/source.h"
+#include "student.h"
 #include "teachers.h"
 
 #include "base/banned.h"
@@ -159,6 +160,8 @@ enum dpf_status dpf_train_close(struct dpf_stage *s, struct dpf_error *e)
     struct dpf_train *v = s->state;
     if (v->teachers)
         return dpf_train_teachers(v, s, e);
+    if (v->unlabelled)
+        return dpf_train_student(v, s, e);
     enum dpf_status status = train(v, s, e);
     if (status == DPF_OK)
         status = dpf_model_stream_write(s, &v->start, v->export_file, e);

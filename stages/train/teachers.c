@@ -75,6 +75,7 @@ static enum dpf_status teach(struct school *c, struct dpf_engine *engine, size_t
     const struct dpf_model *m = &v->start.model;
     struct dpf_optimiser optimiser = {.count = 0};
     struct dpf_training training = {.epoch = 0};
+    struct dpf_dataset more = {.rows = 0};
     struct dpf_seeded draw;
     dpf_seeded_init(&draw, "teacher", c->seed, number);
     struct dpf_training_plan plan = dpf_train_plan(v, dpf_seeded_u64(&draw));
@@ -82,16 +83,24 @@ static enum dpf_status teach(struct school *c, struct dpf_engine *engine, size_t
     if (!parameters)
         return dpf_fail_memory(e);
     c->parameters[number] = parameters;
-    plan.rows = c->rows + c->starts[number];
-    plan.row_count = (int64_t)(c->starts[number + 1] - c->starts[number]);
+    const uint32_t *rows = c->rows + c->starts[number];
+    int64_t count = (int64_t)(c->starts[number + 1] - c->starts[number]);
+    if (!v->copies.copies) {
+        plan.rows = rows;
+        plan.row_count = count;
+    }
     if (v->model)
         memcpy(parameters, v->start.parameters, m->span * sizeof *parameters);
     else
         dpf_initialise(m, v->init, plan.seed, parameters);
     dpf_engine_put(engine, parameters);
     enum dpf_status status = dpf_train_optimiser(v, engine, &optimiser, e);
+    if (status == DPF_OK && v->copies.copies)
+        status =
+            dpf_copies_make(&v->copies, &v->data, m, rows, count, plan.seed, &more, e);
     if (status == DPF_OK)
-        status = dpf_training_init(&training, &plan, engine, &optimiser, &v->data, e);
+        status = dpf_training_init(&training, &plan, engine, &optimiser,
+                                   v->copies.copies ? &more : &v->data, e);
     int64_t over = v->schedule_epochs ? v->schedule_epochs : v->epochs;
     optimiser.schedule_steps = (uint64_t)(over * training.steps_per_epoch);
     while (status == DPF_OK && !dpf_training_done(&training) &&
@@ -103,6 +112,7 @@ static enum dpf_status teach(struct school *c, struct dpf_engine *engine, size_t
         dpf_training_result(&training, parameters);
     dpf_training_release(&training);
     dpf_optimiser_release(&optimiser);
+    dpf_dataset_release(&more);
     return status == DPF_OK ? DPF_OK : dpf_error_prefix(e, status, "teacher %zu", number);
 }
 
@@ -176,6 +186,7 @@ static enum dpf_status describe(struct school *c, struct dpf_error *e)
     struct dpf_values branches = {0};
     char **names = dpf_part_names(c->teachers);
     uint64_t *ids = dpf_calloc(c->teachers, sizeof *ids);
+    uint64_t group = (uint64_t)c->v->copies.copies + 1;
     enum dpf_status status = names && ids ? DPF_OK : dpf_fail_memory(e);
     for (size_t i = 0; status == DPF_OK && i < c->teachers; i++) {
         struct dpf_values events = {0};
@@ -186,6 +197,9 @@ static enum dpf_status describe(struct school *c, struct dpf_error *e)
                                                  .disjoint_under = DPF_REPLACE_ONE};
         dpf_values_append(&events, &s->out.events);
         dpf_ledger_add_partition(&events, s->info->name, &part, &s->in);
+        if (group > 1)
+            dpf_ledger_add_augmentation(&events, s->info->name, group, "index",
+                                        (struct dpf_stability){.replace_one = group});
         dpf_ledger_add_branch(&branches, &events);
         dpf_values_release(&events);
         ids[i] = i;
@@ -229,7 +243,10 @@ enum dpf_status dpf_train_teachers(struct dpf_train *v, struct dpf_stage *s,
                        .told = dpf_clock_seconds()};
     if (v->model)
         dpf_stage_adopt_model(s, &v->start.header);
-    enum dpf_status status = divide(&c, e);
+    enum dpf_status status =
+        v->copies.copies ? dpf_copies_check(&v->data, &v->start.model, e) : DPF_OK;
+    if (status == DPF_OK)
+        status = divide(&c, e);
     if (status == DPF_OK)
         status = teach_all(&c, e);
     if (status == DPF_OK)

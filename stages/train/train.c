@@ -16,6 +16,7 @@ static struct dpf_train state = {.x = "x",
                                  .backend = "cpu",
                                  .checkpoint_seconds = 60,
                                  .momentum = 0.9,
+                                 .confidence = 0.95,
                                  .lot = 128,
                                  .seed = -1};
 
@@ -82,6 +83,26 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("teachers", &state.teachers, "K", 1, DPF_PARTITION_MAX_PARTS,
                 "train K networks, each on another of K parts of the records, for "
                 "'teacher-infer' (PATE)"),
+    DPF_OPT_INT("copies", &state.copies.copies, "C", 1, 1000,
+                "with --teachers: add C copies of each picture, changed by --shift, "
+                "--rotate, --flip, to its part"),
+    DPF_OPT_ENDPOINT("unlabelled", &state.unlabelled, "STREAM",
+                     "public records without labels: train on them too, by what the "
+                     "network is sure of (FixMatch), as a student of PATE does; an epoch "
+                     "is a pass over them",
+                     0),
+    DPF_OPT_REAL("confidence", &state.confidence, "P", 0, 1,
+                 "with --unlabelled: the probability from which on a class is taken for "
+                 "a label (0.95)"),
+    DPF_OPT_REAL("shift", &state.copies.shift, "F", 0, 0.999,
+                 "with --copies or --unlabelled: move pictures by up to a fraction F of "
+                 "height and width"),
+    DPF_OPT_REAL("rotate", &state.copies.degrees, "DEGREES", 0, 180,
+                 "with --copies or --unlabelled: turn by up to DEGREES in either "
+                 "direction"),
+    DPF_OPT_FLAG("flip", &state.copies.flip,
+                 "with --copies or --unlabelled: mirror left to right, with probability "
+                 "1/2"),
     {.name = "solve", /* so that the error can name the stage that does it now */
      .kind = DPF_KIND_STRING,
      .target = &state.solve,

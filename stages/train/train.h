@@ -2,6 +2,7 @@
 #ifndef DPF_STAGE_TRAIN_H
 #define DPF_STAGE_TRAIN_H
 
+#include "copies.h"
 #include "exchange/model_stream.h"
 #include "run.h"
 
@@ -15,6 +16,9 @@ struct dpf_train {
     int64_t population;
     const char *solve; /* refused: it is a stage of its own */
     int64_t epochs, lot, microbatch, threads, patience, seed, schedule_epochs;
+    struct dpf_copies copies; /* of a teacher's records; how a student's are changed */
+    const char *unlabelled;   /* public records for a student, or NULL */
+    double confidence;        /* from which on a student believes itself */
     int64_t teachers; /* networks, each of another part of the records; 0: one of all */
     /* what it takes */
     const struct dpf_kernels *kernels;

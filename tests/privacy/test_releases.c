@@ -8,6 +8,7 @@
 
 #include "harness.h"
 #include "privacy/adlm.h"
+#include "privacy/laplace.h"
 #include "privacy/record_bounds.h"
 #include "random/seeded.h"
 #include "told.h"
@@ -86,7 +87,6 @@ static void test_box(void)
         ABOVE("sensitivity", told_, due);
         BELOW("sensitivity", told_, due * (1 + 1e-12));
     }
-    CU_ASSERT(dpf_record_width(&b) == dpf_record_sensitivity(&b, false, true));
     CU_ASSERT(dpf_record_largest(&b) == 7);
     /* values fit 2^37 steps, and no power of two less would do */
     CU_ASSERT(7 / dpf_record_least_step(&b) < 0x1p37);
@@ -151,6 +151,45 @@ static void test_hostile_records(void)
     CU_ASSERT(dpf_record_sensitivity(&ball, true, true) == 1.4);
     dpf_record_bounds_release(&b);
     dpf_record_bounds_release(&ball);
+}
+
+/* Bounds at the ends of what a double holds. */
+static void test_extreme_bounds(void)
+{
+    enum { LONG = 1000 };
+    static double same[LONG];
+    same[0] = 2.7e-162; /* constants: no width, but a record may be there or not */
+    for (int i = 1; i < LONG; i++)
+        same[i] = 1.57e-162;
+    struct dpf_record_bounds constant = box(same, same, LONG);
+    CU_ASSERT(isinf(dpf_record_sensitivity(&constant, true, false)));
+    CU_ASSERT(dpf_record_sensitivity(&constant, true, true) == 0);
+    CU_ASSERT(dpf_record_sensitivity(&constant, false, false) >=
+              999 * 1.57e-162 + 2.7e-162);
+    dpf_record_bounds_release(&constant);
+
+    double lo[2] = {1e308, -1.7e308}, hi[2] = {1.7e308, -1e308}, out[2];
+    struct dpf_record_bounds far = box(lo, hi, 2);
+    CU_ASSERT(dpf_record_clip(&far, (float[2]){NAN, NAN}, out) == 2);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT(out[i] >= lo[i] && out[i] <= hi[i]);
+    dpf_record_bounds_release(&far);
+
+    struct dpf_laplace l;
+    struct dpf_error e;
+    const struct dpf_laplace_query query = {
+        .sensitivity_l1 = 1.6e296, .values = 60, .parts = 1, .least_step = 1e270};
+    enum dpf_status status = dpf_laplace_init(&l, &query, 1e-9, &e);
+    CU_ASSERT(status == DPF_USAGE || (isfinite(l.scale) && isfinite(l.sensitivity_l1)));
+    for (double power = 200; power < 309; power += 0.5)
+        for (double epsilon = 1e-9; epsilon < 10; epsilon *= 1000) {
+            struct dpf_laplace_query at = query;
+            at.sensitivity_l1 = pow(10, power);
+            if (dpf_laplace_init(&l, &at, epsilon, &e) != DPF_OK)
+                continue;
+            CU_ASSERT(isfinite(l.scale) && isfinite(l.sensitivity_l1));
+            CU_ASSERT(l.scale * epsilon * (1 + 1e-12) >= at.sensitivity_l1);
+        }
 }
 
 /* ----------------------------------------------------------------------------- AdLM */
@@ -268,6 +307,7 @@ const struct dpf_test dpf_tests[] = {
     {"a box: sensitivities, by its corners", test_box},
     {"a box of many values: rounded upwards", test_many_values},
     {"hostile records are within their bounds", test_hostile_records},
+    {"bounds at the ends of what a double holds", test_extreme_bounds},
     {"AdLM as printed: scales and costs", test_paper_scales},
     {"AdLM, sound: scales and costs", test_sound_scales},
     {"AdLM: what another class changes", test_coefficients},

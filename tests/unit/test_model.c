@@ -47,6 +47,7 @@ static void test_architectures(void)
         {"embed-mnist", "f", "1600", 320 + 18496 + 204928 + 1290},
         {"glyphs-mnist", "f", "1600", 320 + 18496 + 1229568 + 153800},
         {"patches-cifar", "f", "4608", 27648 + 131584 + 10616832},
+        {"teacher-mnist", "f", "800", 416 + 12832 + 8010},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dpf_model m;

@@ -46,7 +46,7 @@ Q := $(if $(V),,@)
 
 BUILD_NEEDS := msgpack.h:libmsgpack-c-dev,libmsgpack-dev xxhash.h:libxxhash-dev \
     sodium.h:libsodium-dev zmq.h:libzmq3-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
-    nifti/znzlib.h:libnifti-dev png.h:libpng-dev \
+    nifti/znzlib.h:libnifti-dev jansson.h:libjansson-dev png.h:libpng-dev \
     oneapi/dnnl/dnnl.h:libdnnl-dev -lopenblas:libopenblas-dev lapacke.h:liblapacke-dev \
     fftw3.h:libfftw3-dev mpfr.h:libmpfr-dev
 CHECK_NEEDS := CUnit/CUnit.h:libcunit1-dev pgrep:procps xxh128sum:xxhash
@@ -74,7 +74,7 @@ SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
 endif
 AVX2_FLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 MSGPACK_LIB = $(if $(wildcard /usr/lib/*/libmsgpack-c.so),-lmsgpack-c,-lmsgpackc)
-LIBS = $(MSGPACK_LIB) -lxxhash -lsodium -lzmq -lz -llzma -lniftiio -lznz -lpng -lpthread \
+LIBS = $(MSGPACK_LIB) -lxxhash -lsodium -lzmq -lz -llzma -lniftiio -lznz -ljansson -lpng -lpthread \
     -ldnnl -llapacke -lopenblas -lfftw3 -lmpfr -lgmp -lgomp -ldl -lm
 LINK = $(CC) $(CFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed
 

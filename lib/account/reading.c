@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/branches.h"
 #include "base/memory.h"
 #include "ledger/lineage.h"
 #include "privacy/spending.h"
@@ -204,55 +205,6 @@ static bool spends_under(const msgpack_object *events, int side, int depth)
     return found;
 }
 
-/* Whether neighbours by this relation differ in one of the branches only: they are
- * different parts of one partition of one source, made before anything else but
- * selections that leave neighbours neighbours. */
-static bool are_disjoint(const msgpack_object *branches, int side)
-{
-    enum { MOST_PARTS = 256 }; /* they are compared two by two */
-    uint32_t count = branches->via.array.size;
-    bool good = count <= MOST_PARTS;
-    struct dpf_origin *all = good ? dpf_calloc(count, sizeof *all) : NULL;
-    good = all != NULL;
-    for (uint32_t i = 0; good && i < count; i++) {
-        good = dpf_lineage_parts(&branches->via.array.ptr[i], side, &all[i]);
-        for (uint32_t k = 0; good && k < i; k++)
-            good = dpf_origins_share(&all[i], &all[k]) == DPF_SHARE_NONE;
-    }
-    free(all);
-    return good;
-}
-
-static int by_digest(const void *a, const void *b)
-{
-    const struct dpf_span *x = &((const struct dpf_origin *)a)->digest;
-    const struct dpf_span *y = &((const struct dpf_origin *)b)->digest;
-    size_t size = x->size < y->size ? x->size : y->size;
-    int order = size ? memcmp(x->text, y->text, size) : 0;
-    return order ? order : (x->size > y->size) - (x->size < y->size);
-}
-
-/* Whether the ledger itself shows that two of the branches are of the same records,
- * whoever sent them. */
-static bool sent_twice(const msgpack_object *branches)
-{
-    uint32_t count = branches->via.array.size, known = 0;
-    struct dpf_origin *all = dpf_calloc(count + 1, sizeof *all);
-    bool twice = all == NULL;
-    for (uint32_t i = 0; !twice && i < count; i++) {
-        dpf_lineage_parts(&branches->via.array.ptr[i], 1, &all[known]);
-        known += all[known].digest.text != NULL;
-    }
-    if (!twice && known > 1)
-        qsort(all, known, sizeof *all, by_digest);
-    for (uint32_t i = 0; !twice && i < known; i++)
-        for (uint32_t k = i + 1;
-             !twice && k < known && dpf_span_same(all[i].digest, all[k].digest); k++)
-            twice = dpf_origins_share(&all[i], &all[k]) != DPF_SHARE_NONE;
-    free(all);
-    return twice;
-}
-
 static void copy_path(struct dpf_reading *to, const struct dpf_ledger_path *from)
 {
     struct dpf_ledger_path copy = {0};
@@ -360,39 +312,11 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
     return status;
 }
 
-/* Whether a list of events, or a branch inside it, used a model of records that are not
- * public: they may be those of another owner. */
-static bool uses_model(const msgpack_object *events, int depth)
-{
-    bool found = depth > DPF_MAX_EVENT_DEPTH;
-    for (uint32_t i = 0; !found && i < events->via.array.size; i++) {
-        struct dpf_event v;
-        if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK)
-            return true;
-        found = v.kind == DPF_EVENT_TEACHERS ||
-                (v.kind == DPF_EVENT_MODEL && v.data != DPF_PUBLIC);
-        for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
-            found = uses_model(&v.branches->via.array.ptr[k], depth + 1);
-    }
-    return found;
-}
-
-/* Whether somebody's word that branches are of different owners can be taken: the ledger
- * does not say otherwise. */
-static bool are_owners(const struct dpf_event *v)
-{
-    const msgpack_object *branches = v->branches;
-    bool good = v->distinct_owners;
-    for (uint32_t i = 0; good && i < branches->via.array.size; i++)
-        good = !uses_model(&branches->via.array.ptr[i], 0);
-    return good && !sent_twice(branches);
-}
-
 /* Teachers: see the claim. */
 bool dpf_reading_teachers_apart(const struct dpf_event *v, enum dpf_relation relation)
 {
-    return v->branches->via.array.size == 1 || are_owners(v) ||
-           are_disjoint(v->branches, side_of(relation));
+    return v->branches->via.array.size == 1 || dpf_branches_of_owners(v) ||
+           dpf_branches_disjoint(v->branches, side_of(relation));
 }
 
 static void take_teachers(const struct dpf_event *v, struct dpf_reading *r,
@@ -410,11 +334,12 @@ static void take_teachers(const struct dpf_event *v, struct dpf_reading *r,
         bool apart = dpf_reading_teachers_apart(v, relation) &&
                      (i || !r->replaces || teachers == 1);
         c->group[i] = apart ? 1 : teachers;
-        c->unstable[i] = false;
+        c->unstable[i] = v->names != NULL; /* a teacher has as many records as queries */
     }
     if (c->group[1] > 1)
         tell(&r->account->why, "; ", shared, sizeof shared - 1);
-    else if (teachers > 1 && are_owners(v) && !are_disjoint(v->branches, 1))
+    else if (teachers > 1 && dpf_branches_of_owners(v) &&
+             !dpf_branches_disjoint(v->branches, 1))
         dpf_reading_assume(r, owners, sizeof owners - 1);
     r->tells_apart = true;
 }
@@ -426,10 +351,11 @@ static enum dpf_status take_merge(const struct dpf_event *v, struct dpf_reading 
         "no person's record is held by two owners (to remove this: add their costs up)";
     const msgpack_object *branches = v->branches;
     struct context all = {.group = {0, 0}};
-    bool by_owner = are_owners(v);
+    bool by_owner = dpf_branches_of_owners(v);
     bool apart[2], spends = false;
     for (int i = 0; i < 2; i++) {
-        apart[i] = by_owner || ((i || !r->replaces) && are_disjoint(branches, i));
+        apart[i] =
+            by_owner || ((i || !r->replaces) && dpf_branches_disjoint(branches, i));
         for (uint32_t k = 0; !apart[i] && !spends && k < branches->via.array.size; k++)
             spends = spends_under(&branches->via.array.ptr[k], i, 0);
     }

@@ -20,7 +20,8 @@ struct found {
 static enum dpf_status find(const struct dpf_load_request *q, struct found *f,
                             struct dpf_error *e)
 {
-    if (q->format || dpf_is_file(q->names[0]))
+    const struct dpf_format_entry *format = dpf_format_of(q);
+    if (q->format || dpf_is_file(q->names[0]) || (format && format->format->scheme))
         return DPF_OK;
     return dpf_set_find(q, &f->set, &f->part, e);
 }

@@ -33,6 +33,9 @@ const struct dpf_format_entry *dpf_format_of(const struct dpf_load_request *q)
     size_t size = strlen(path);
     if (q->format)
         return DPF_FIND(dpf_formats, q->format);
+    for (const struct dpf_format_entry *f = dpf_formats; f->name; f++)
+        if (f->format->scheme && dpf_starts_with(path, f->format->scheme))
+            return f;
     if (dpf_ends_with(path, ".gz") || dpf_ends_with(path, ".xz"))
         size -= 3;
     for (const struct dpf_format_entry *f = dpf_formats; f->name; f++)

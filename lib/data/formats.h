@@ -16,6 +16,7 @@ struct dpf_format {
     const char *title;          /* in help: "NumPy" */
     const char *const *endings; /* of file names, before .gz or .xz; ended by NULL */
     const char *gives;          /* in help: the fields */
+    const char *scheme;         /* what its names begin with ("msd:"), or NULL */
     const char *const *takes; /* options besides those of all: DPF_TAKES(...), or NULL */
     bool many;                /* takes several files */
     /* Which files a request means; NULL: those that it names, and its labels. */

@@ -1,9 +1,5 @@
 /* Brain scans and other volumes as single-file NIfTI-1 (.nii, .nii.gz), one record a
- * file, with a mask a file where there is one.
- *
- * nifticlib interprets headers, and trusts them; so each header is first held against
- * the format and the size of its file, and the voxels are read by data/bytes.h, which
- * also verifies the checks of gzip. */
+ * file, with a mask a file where there is one; read by data/volume.h. */
 #ifndef DPF_DATA_NIFTI_H
 #define DPF_DATA_NIFTI_H
 
@@ -14,7 +10,7 @@
 #include "data/source.h"
 
 /* Field "x" f32 [C,D,H,W]: channels (NIfTI's fourth dimension, 1 if it has none), then z,
- * y and x; the header's slope and intercept are applied. With `masks` (n of them, or
+ * y and x, turned as the file's orientation says. With `masks` (n of them, or
  * NULL) field "mask" u8 [D,H,W]; with mask_classes > 0 (at most 256) its values are
  * checked and declared as labels. All files must have the dimensions of the first. Paths
  * are copied. A file that is not such a volume, ends early or holds a value that is not

@@ -5,8 +5,9 @@
 #include "base/banned.h"
 
 /* What some requests take and others do not. */
-static const char *const special[] = {"labels", "columns",  "classes",  "count",   "seed",
-                                      "side",   "channels", "data-dir", "partial", NULL};
+static const char *const special[] = {"labels",  "columns", "classes",  "count",
+                                      "seed",    "side",    "channels", "data-dir",
+                                      "partial", "size",    NULL};
 
 enum dpf_status dpf_request_check(const struct dpf_load_request *q,
                                   const char *const *takes, const char *what,

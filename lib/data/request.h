@@ -22,6 +22,7 @@ struct dpf_load_request {
     const struct dpf_columns *columns;    /* csv, or NULL */
     uint64_t classes;                     /* of labels and masks; 0: not declared */
     uint64_t count, seed, side, channels; /* generators; count 0: the default */
+    uint64_t size[3];                     /* of volumes, [D,H,W]; 0: not given */
 };
 
 /* The options that a reader or generator takes, as a member of its row. */

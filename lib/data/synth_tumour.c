@@ -321,6 +321,9 @@ static enum dpf_status open_tumour(const struct dpf_load_request *q,
                                    const struct dpf_part *part, struct dpf_source **take,
                                    struct dpf_error *e)
 {
+    if (q->size[0] &&
+        (q->size[1] != q->size[0] || q->size[2] != q->size[0] || q->side != q->size[0]))
+        return dpf_fail(e, DPF_USAGE, "synth-tumour makes cubes: give one size");
     return dpf_synth_tumour_open(q->seed, part->first, part->count,
                                  q->channels ? q->channels : 4, q->side ? q->side : 64,
                                  take, e);
@@ -332,6 +335,6 @@ const struct dpf_data_set dpf_set_synth_tumour = {
     .fields = "x f32 4x64x64x64, mask 4 classes",
     .from = "generated",
     .is_generated = true,
-    .takes = DPF_TAKES("count", "seed", "side", "channels"),
+    .takes = DPF_TAKES("count", "seed", "side", "size", "channels"),
     .open = open_tumour,
 };

@@ -1,11 +1,11 @@
 #include "exchange/model_stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "ledger/merge.h"
 #include "nn/initialise.h"
@@ -65,36 +65,6 @@ void dpf_model_stream_release(struct dpf_model_stream *m)
     *m = (struct dpf_model_stream){0};
 }
 
-bool dpf_arch_is_fitted(const char *arch)
-{
-    return strcmp(arch, "linear") == 0 || dpf_starts_with(arch, "fc:");
-}
-
-enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
-                              const struct dpf_field *x, const struct dpf_field *y,
-                              struct dpf_error *e)
-{
-    bool hidden = dpf_starts_with(arch, "fc:");
-    uint64_t units = 0;
-    if (hidden && (!dpf_parse_uint(arch + 3, &units) || units < 1 || units > 65536))
-        return dpf_fail(e, DPF_USAGE, "'%s' is not fc:H with H from 1 to 65536", arch);
-    uint64_t values = dpf_shape_elements(&x->shape);
-    uint64_t outputs = y->classes ? y->classes : dpf_shape_elements(&y->shape);
-    struct dpf_text text = {0};
-    dpf_text_addf(&text, "input x %llu%s\n", (unsigned long long)values,
-                  x->dtype == DPF_BITS ? " bits" : "");
-    if (hidden)
-        dpf_text_addf(&text, "d1 = dense x out=%llu\nr1 = relu d1\n",
-                      (unsigned long long)units);
-    dpf_text_addf(&text, "y = dense %s out=%llu\noutput y\n", hidden ? "r1" : "x",
-                  (unsigned long long)outputs);
-    enum dpf_status status = text.failed
-                                 ? dpf_fail_memory(e)
-                                 : dpf_model_parse(m, text.data, text.size, arch, e);
-    dpf_text_release(&text);
-    return status;
-}
-
 void dpf_architecture_table(struct dpf_text *out)
 {
     enum { WIDTH = 88 };
@@ -105,7 +75,13 @@ void dpf_architecture_table(struct dpf_text *out)
         dpf_text_addf(out, wraps ? "\n  %s" : " %s", *name);
         column = (wraps ? 1 : column) + 1 + strlen(*name);
     }
-    dpf_text_add(out, "\n");
+    dpf_text_add(out, "\narchitectures that take their sizes from the records\n");
+    for (const struct dpf_fitted *f = dpf_fitted; f->name; f++) {
+        char name[48];
+        snprintf(name, sizeof name, "%s%s%s", f->name, f->number ? ":" : "",
+                 f->number ? f->number : "");
+        dpf_text_addf(out, "  %-18s  %s\n", name, f->help);
+    }
 }
 
 enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,

@@ -5,6 +5,7 @@
 #ifndef DPF_EXCHANGE_MODEL_STREAM_H
 #define DPF_EXCHANGE_MODEL_STREAM_H
 
+#include "nn/fitted.h"
 #include "nn/weights.h"
 #include "stage/stage.h"
 
@@ -23,12 +24,6 @@ enum dpf_status dpf_model_stream_read(struct dpf_model_stream *m, const char *en
                                       void *context, struct dpf_error *e);
 void dpf_model_stream_release(struct dpf_model_stream *m);
 
-/* `linear` or `fc:H`: a dense layer, or one hidden layer of H units, cut to the records
- * it is for. Such a network is known only when a header is. */
-bool dpf_arch_is_fitted(const char *arch);
-enum dpf_status dpf_model_fit(struct dpf_model *m, const char *arch,
-                              const struct dpf_field *x, const struct dpf_field *y,
-                              struct dpf_error *e);
 /* A network from --arch: the name of an architecture, or a file with its text. */
 enum dpf_status dpf_model_from_option(struct dpf_model *m, const char *arch,
                                       struct dpf_error *e);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/merge.h"
+#include "ledger/source.h"
 
 #include "base/banned.h"
 
@@ -100,15 +101,23 @@ static enum dpf_status take_events(struct pending *p, const struct dpf_header *h
 }
 
 /* Told by records and weights: who answers twice must be noticed, and two teachers whose
- * records the ledger cannot tell apart are still two. */
-static void identify(struct pending *p, const struct dpf_header *h)
+ * records the ledger cannot tell apart are still two. Keyed by the owner's secret: to
+ * others an id of private weights says nothing but whether it is the same. Without a key
+ * it is drawn anew. */
+static enum dpf_status identify(struct pending *p, const struct dpf_header *h,
+                                struct dpf_error *e)
 {
-    for (size_t i = p->first; i < p->all->count; i++) {
+    unsigned char key[DPF_OWNER_KEY_BYTES];
+    bool known;
+    enum dpf_status status = dpf_owner_key_get(key, &known, e);
+    if (status == DPF_OK && !known)
+        randombytes_buf(key, sizeof key);
+    for (size_t i = p->first; status == DPF_OK && i < p->all->count; i++) {
         struct dpf_teacher *one = &p->all->list[i];
         uint64_t place = i - p->first;
         unsigned char digest[16];
         crypto_generichash_state state;
-        crypto_generichash_init(&state, NULL, 0, sizeof digest);
+        crypto_generichash_init(&state, key, sizeof key, sizeof digest);
         crypto_generichash_update(&state, (const unsigned char *)&place, sizeof place);
         crypto_generichash_update(&state, h->events.bytes.data, h->events.bytes.size);
         crypto_generichash_update(&state, (const unsigned char *)one->parameters,
@@ -117,6 +126,8 @@ static void identify(struct pending *p, const struct dpf_header *h)
         memcpy(&one->id, digest, sizeof one->id);
         one->id >>= 1; /* it goes through fields of signed numbers */
     }
+    sodium_memzero(key, sizeof key);
+    return status;
 }
 
 static enum dpf_status read_stream(struct dpf_teachers *t, const char *place,
@@ -141,8 +152,9 @@ static enum dpf_status read_stream(struct dpf_teachers *t, const char *place,
         status = dpf_fail(e, DPF_BAD_STREAM, "'%s' holds no model", place);
     if (status == DPF_OK)
         status = take_events(&p, &r.header, e);
+    if (status == DPF_OK)
+        status = identify(&p, &r.header, e);
     if (status == DPF_OK) {
-        identify(&p, &r.header);
         if (p.first == 0)
             dpf_values_append(&t->provenance, &r.header.provenance);
         t->is_public = (p.first == 0 || t->is_public) && !r.header.is_private &&

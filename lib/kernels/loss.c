@@ -80,18 +80,38 @@ static double squared(int64_t classes, int64_t voxels, const float *z,
     return sum;
 }
 
+/* The same against probabilities y: the sum of -y log softmax(z), mean over positions. */
+static double soft_cross_entropy(int64_t classes, int64_t voxels, const float *z,
+                                 const struct dpf_loss_target *target, float *gradient)
+{
+    const float *y = target->values;
+    double sum = 0, share = 1 / (double)voxels;
+    for (int64_t v = 0; v < voxels; v++, z += classes, y += classes) {
+        double total = log_sum_exp(classes, z), weight = 0;
+        for (int64_t l = 0; l < classes; l++) {
+            weight += (double)y[l];
+            sum += (double)y[l] * (total - (double)z[l]) * share;
+        }
+        for (int64_t l = 0; l < classes; l++) {
+            double p = exp((double)z[l] - total);
+            *gradient++ = (float)((p * weight - (double)y[l]) * share);
+        }
+    }
+    return sum;
+}
+
 enum { MOST_DICE = 256 }; /* classes */
 
-/* 1 less the mean soft Dice of the classes. With p the softmax at each voxel, a class has
- * Dice (2 sum p y + 1) / (sum p + sum y + 1): the 1 makes an absent class count as found.
- * `gradient` holds p until the slopes are known; then the gradient with respect to p goes
- * through the softmax of each voxel. */
-static double dice(int64_t classes, int64_t voxels, const float *z,
-                   const struct dpf_loss_target *target, float *gradient)
+/* 1 less the mean soft Dice of the classes from `first` on. With p the softmax at each
+ * voxel, a class has Dice (2 sum p y + 1) / (sum p + sum y + 1): the 1 makes an absent
+ * class count as found. `gradient` holds p until the slopes are known; then the gradient
+ * with respect to p goes through the softmax of each voxel. */
+static double dice_from(int64_t first, int64_t classes, int64_t voxels, const float *z,
+                        const struct dpf_loss_target *target, float *gradient)
 {
     const int32_t *labels = target->labels;
     double loss = 1, both[MOST_DICE] = {0}, all[MOST_DICE] = {0};
-    double hit[MOST_DICE], miss[MOST_DICE];
+    double hit[MOST_DICE] = {0}, miss[MOST_DICE] = {0};
     for (int64_t v = 0; v < voxels; v++) {
         double total = log_sum_exp(classes, z + v * classes);
         for (int64_t l = 0; l < classes; l++) {
@@ -101,8 +121,9 @@ static double dice(int64_t classes, int64_t voxels, const float *z,
             all[l] += p + y;
         }
     }
-    for (int64_t l = 0; l < classes; l++) {
-        double top = 2 * both[l] + 1, bottom = all[l] + 1, share = 1 / (double)classes;
+    for (int64_t l = first; l < classes; l++) {
+        double top = 2 * both[l] + 1, bottom = all[l] + 1;
+        double share = 1 / (double)(classes - first);
         loss -= top / bottom * share;
         hit[l] = (top - 2 * bottom) / (bottom * bottom) * share;
         miss[l] = top / (bottom * bottom) * share;
@@ -118,12 +139,40 @@ static double dice(int64_t classes, int64_t voxels, const float *z,
     return loss;
 }
 
+static double dice(int64_t classes, int64_t voxels, const float *z,
+                   const struct dpf_loss_target *target, float *gradient)
+{
+    return dice_from(0, classes, voxels, z, target, gradient);
+}
+
+/* Cross-entropy of all voxels plus the soft Dice of the foreground (every class but 0):
+ * the one teaches where there is something, the other does not drown in background. With
+ * one class there is no foreground. */
+static double voxel_dice(int64_t classes, int64_t voxels, const float *z,
+                         const struct dpf_loss_target *target, float *gradient)
+{
+    const int32_t *labels = target->labels;
+    double loss = dice_from(classes > 1, classes, voxels, z, target, gradient);
+    double share = 1 / (double)voxels;
+    for (int64_t v = 0; v < voxels; v++, z += classes, gradient += classes) {
+        double total = log_sum_exp(classes, z);
+        loss += (total - (double)z[labels[v]]) * share;
+        for (int64_t l = 0; l < classes; l++) {
+            double p = exp((double)z[l] - total);
+            gradient[l] = (float)((double)gradient[l] + (p - (l == labels[v])) * share);
+        }
+    }
+    return loss;
+}
+
 const struct dpf_loss dpf_losses[] = {
     {"cross-entropy", DPF_TARGET_LABEL, 0, NULL, cross_entropy},
     {"logistic", DPF_TARGET_LABEL, 0, NULL, logistic},
     {"taylor2", DPF_TARGET_COEFFICIENTS, 0, "logistic", taylor},
     {"squared", DPF_TARGET_VALUES, 0, NULL, squared},
     {"voxel", DPF_TARGET_VOXEL_LABELS, 0, NULL, cross_entropy},
+    {"soft", DPF_TARGET_VALUES, 0, NULL, soft_cross_entropy},
+    {"voxel-dice", DPF_TARGET_VOXEL_LABELS, MOST_DICE, NULL, voxel_dice},
     {"dice", DPF_TARGET_VOXEL_LABELS, MOST_DICE, NULL, dice},
     {NULL, DPF_TARGET_LABEL, 0, NULL, NULL},
 };

@@ -1,10 +1,11 @@
-/* Which values dropout keeps: a hash of seed, row and place instead of a generator's
- * state, so that every backend, batch size and number of threads drops the same ones.
- * No proof counts on the hash: that an example's mask is a function of its own key, drawn
- * for it alone, is all that privacy needs (privacy/lot_sum.h). */
+/* Which values dropout keeps, and what noise adds: a hash of seed, row and place instead
+ * of a generator's state, so that every backend, batch size and number of threads drops
+ * the same ones. No proof counts on the hash: that an example's mask is a function of its
+ * own key, drawn for it alone, is all that privacy needs (privacy/lot_sum.h). */
 #ifndef DPF_KERNELS_MASK_H
 #define DPF_KERNELS_MASK_H
 
+#include <math.h>
 #include <stdint.h>
 
 /* One row's key (the finaliser of SplitMix64, twice). */
@@ -26,6 +27,14 @@ static inline uint32_t dpf_mask_draw(uint64_t key, uint32_t i)
     z = (z ^ z >> 16) * 0x7feb352du;
     z = (z ^ z >> 15 ^ (uint32_t)(key >> 32)) * 0x846ca68bu;
     return z ^ z >> 16;
+}
+
+/* A standard normal number for place i of a row (Box and Muller). */
+static inline double dpf_mask_normal(uint64_t key, uint32_t i)
+{
+    double u = ((double)dpf_mask_draw(key, 2 * i) + 0.5) / 4294967296.0;
+    double v = (double)dpf_mask_draw(key, 2 * i + 1) / 4294967296.0;
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
 /* Draws below this are dropped. */

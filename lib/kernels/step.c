@@ -26,6 +26,18 @@ static void momentum(const struct dpf_step *s, size_t count, float *restrict w,
     }
 }
 
+/* Momentum that looks one step ahead, as Sutskever et al. 2013 write Nesterov's method.
+ */
+static void nesterov(const struct dpf_step *s, size_t count, float *restrict w,
+                     const float *restrict g, float *restrict m, float *restrict v)
+{
+    (void)v; /* it has one moment */
+    for (size_t i = 0; i < count; i++) {
+        m[i] = s->momentum * m[i] + g[i];
+        w[i] -= s->rate * (g[i] + s->momentum * m[i]);
+    }
+}
+
 /* Kingma and Ba 2015, Algorithm 1. */
 static void adam(const struct dpf_step *s, size_t count, float *restrict w,
                  const float *restrict g, float *restrict m, float *restrict v)
@@ -54,6 +66,7 @@ const struct dpf_step_kind dpf_step_kinds[] = {
     {"momentum", 0.9, 0.999, 1e-8, false, momentum},
     {"adam", 0.9, 0.999, 1e-8, true, adam},
     {"adadelta", 0.95, 0.999, 1e-6, false, adadelta},
+    {"nesterov", 0.9, 0.999, 1e-8, false, nesterov},
     {NULL, 0, 0, 0, false, NULL},
 };
 

@@ -9,6 +9,7 @@
 
 #define DPF_UNARY_LIST(ROW)                                                              \
     ROW(RELU, (x < 0) ? 0 : x, (y > 0) ? 1 : 0)                                          \
+    ROW(LEAKY_RELU, (x < 0) ? 0.01 * x : x, (y > 0) ? 1 : 0.01)                          \
     ROW(SIGMOID, 1 / (1 + exp(-x)), y * (1 - y))                                         \
     ROW(TANH, tanh(x), 1 - y * y)                                                        \
     ROW(CAP, (x < 0) ? 0 : (x > 1) ? 1 : x, (y > 0 && y < 1) ? 1 : 0) /* cut to [0,1] */

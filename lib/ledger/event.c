@@ -346,6 +346,35 @@ enum dpf_status dpf_event_list_init(struct dpf_event_list *l, const struct dpf_v
 
 /* ------------------------------------------------------------------------- standing */
 
+static bool has_answers(const msgpack_object *events, int depth)
+{
+    bool found = depth > DPF_MAX_EVENT_DEPTH;
+    for (uint32_t i = 0; !found && i < events->via.array.size; i++) {
+        struct dpf_event v;
+        if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK)
+            return true;
+        found = v.kind == DPF_EVENT_TEACHERS && v.names;
+        for (uint32_t k = 0; !found && v.branches && k < v.branches->via.array.size; k++)
+            found = has_answers(&v.branches->via.array.ptr[k], depth + 1);
+    }
+    return found;
+}
+
+enum dpf_status dpf_ledger_refuse_answers(const struct dpf_values *events,
+                                          struct dpf_error *e)
+{
+    struct dpf_event_list list;
+    enum dpf_status status = dpf_event_list_init(&list, events, e);
+    if (status != DPF_OK)
+        return status;
+    if (has_answers(&list.array, 0))
+        status = dpf_fail(e, DPF_PRIVACY,
+                          "these are answers of teachers, each of whom has many: "
+                          "'aggregate' releases them");
+    dpf_event_list_release(&list);
+    return status;
+}
+
 void dpf_standing_protect(struct dpf_header *h)
 {
     h->is_private = false;

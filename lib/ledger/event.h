@@ -42,6 +42,11 @@ enum dpf_standing {
 };
 /* A mechanism stands before private data now: what follows came out of it. */
 void dpf_standing_protect(struct dpf_header *h);
+/* Whether answers of teachers stand there that were not aggregated. One teacher has as
+ * many records there as queries, and the events name it: only `aggregate` may make a
+ * release of them. DPF_PRIVACY if so. */
+enum dpf_status dpf_ledger_refuse_answers(const struct dpf_values *events,
+                                          struct dpf_error *e);
 /* Data of both: as private as the more private of the two. */
 void dpf_standing_join(struct dpf_header *into, const struct dpf_header *other);
 

@@ -163,12 +163,12 @@ bool dpf_lineage_parts(const msgpack_object *events, int relation, struct dpf_or
         if (v.kind == DPF_EVENT_SOURCE)
             o->digest = v.digest;
         bool divides = v.kind == DPF_EVENT_PARTITION;
-        before = before &&
-                 (divides || v.kind == DPF_EVENT_SOURCE || v.kind == DPF_EVENT_SELECTION);
+        before = before && (divides || v.kind == DPF_EVENT_SOURCE ||
+                            v.kind == DPF_EVENT_SELECTION || v.kind == DPF_EVENT_MODEL);
         if (before && divides && v.cut.text && group == 1 && v.disjoint[relation] &&
             o->cut_count < DPF_MAX_CUTS)
             o->cuts[o->cut_count++] = v;
-        if (before && v.kind != DPF_EVENT_SOURCE)
+        if (before && v.kind != DPF_EVENT_SOURCE && v.kind != DPF_EVENT_MODEL)
             group *= relation ? v.stability.replace_one : v.stability.add_remove;
         before = before && group == 1;
     }

@@ -228,9 +228,28 @@ static bool reads_stream(const msgpack_object *step)
     return found;
 }
 
-/* How records were read from their sources (steps that have arguments), with all options.
- * Other steps change neither how many there are nor their order, or they leave an event;
- * but they change bytes. Where bytes decide, they must be exact: the same everywhere. */
+/* Options but for `public`: whose records they are does not change which ones. */
+static void add_options(struct naming *n, const msgpack_object *options)
+{
+    enum { MOST = 64 };
+    msgpack_object_kv kept[MOST];
+    msgpack_object copy = *options;
+    uint32_t count = 0;
+    bool is_map = options->type == MSGPACK_OBJECT_MAP && options->via.map.size <= MOST;
+    for (uint32_t i = 0; is_map && i < options->via.map.size; i++)
+        if (!dpf_object_is_string(&options->via.map.ptr[i].key, "public"))
+            kept[count++] = options->via.map.ptr[i];
+    if (is_map) {
+        copy.via.map.ptr = kept;
+        copy.via.map.size = count;
+    }
+    add_json(&n->f, &copy);
+}
+
+/* How records were read from their sources (steps that have arguments), with their
+ * options. Other steps change neither how many there are nor their order, or they leave
+ * an event; but they change bytes. Where bytes decide, they must be exact: the same
+ * everywhere. */
 static void name_steps(struct naming *n, const msgpack_object *array)
 {
     for (uint32_t i = 0; i < array->via.array.size; i++) {
@@ -245,7 +264,9 @@ static void name_steps(struct naming *n, const msgpack_object *array)
                      (!source && !dpf_object_get(step, "exact"));
         for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
             n->unknown = n->unknown || !named[k];
-            if (named[k])
+            if (named[k] && k == 2)
+                add_options(n, named[k]);
+            else if (named[k])
                 add_json(&n->f, named[k]);
         }
     }

@@ -11,13 +11,24 @@
 
 /* --------------------------------------------------------------------------- checks */
 
+/* Labels for a network whose input has a channel for each class. */
+static bool is_one_hot(const struct dpf_field *f, const struct dpf_node *input)
+{
+    bool whole = f->dtype == DPF_U8 || f->dtype == DPF_I32 || f->dtype == DPF_I64;
+    return whole && f->classes > 1 && f->classes == input->shape.dim[0] &&
+           input->shape.rank > 1 &&
+           dpf_shape_elements(&f->shape) * f->classes ==
+               dpf_shape_elements(&input->shape);
+}
+
 static enum dpf_status check_x(struct dpf_dataset *d, const struct dpf_field *f,
                                const struct dpf_node *input, struct dpf_error *e)
 {
     char have[96], want[96];
     dpf_shape_format(&f->shape, have, sizeof have);
     dpf_shape_format(&input->shape, want, sizeof want);
-    if (dpf_shape_elements(&f->shape) != dpf_shape_elements(&input->shape))
+    d->one_hot = is_one_hot(f, input) ? f->classes : 0;
+    if (dpf_shape_elements(&f->shape) != dpf_shape_elements(&input->shape) && !d->one_hot)
         return dpf_fail(e, DPF_USAGE,
                         "field '%s' has records of shape %s, the network's input '%s' is "
                         "%s",
@@ -209,6 +220,21 @@ static enum dpf_status add_targets(struct dpf_dataset *d, const struct dpf_tenso
     return DPF_OK;
 }
 
+/* Labels that are read as one-hot have a channel each. */
+static enum dpf_status check_one_hot(const struct dpf_dataset *d,
+                                     const struct dpf_tensor *x, const char *name,
+                                     struct dpf_error *e)
+{
+    uint64_t count = d->one_hot ? dpf_tensor_rows(x) * d->record : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t label = whole_number(x, i);
+        if (label < 0 || (uint64_t)label >= d->one_hot)
+            return dpf_fail(e, DPF_BAD_STREAM,
+                            "field '%s' has a label outside its classes", name);
+    }
+    return DPF_OK;
+}
+
 enum dpf_status dpf_dataset_add(struct dpf_dataset *d, struct dpf_header *h,
                                 struct dpf_batch *b, const struct dpf_dataset_need *need,
                                 struct dpf_error *e)
@@ -221,6 +247,8 @@ enum dpf_status dpf_dataset_add(struct dpf_dataset *d, struct dpf_header *h,
         return DPF_OK;
     enum dpf_status status =
         make_room(d, d->rows + b->rows, y && d->classes, y && !d->classes, e);
+    if (status == DPF_OK)
+        status = check_one_hot(d, x, need->x, e);
     if (status == DPF_OK && y)
         status = add_targets(d, y, need->y, e);
     if (status != DPF_OK)
@@ -279,6 +307,15 @@ static void to_floats(enum dpf_dtype dtype, uint64_t count, const unsigned char 
     }
 }
 
+/* A record of labels as [classes, positions]. */
+static void to_one_hot(const struct dpf_dataset *d, const unsigned char *from, float *to)
+{
+    const struct dpf_tensor labels = {.dtype = d->dtype, .data = (void *)(uintptr_t)from};
+    memset(to, 0, (size_t)(d->record * d->one_hot) * sizeof *to);
+    for (uint64_t i = 0; i < d->record; i++)
+        to[(uint64_t)whole_number(&labels, i) * d->record + i] = 1;
+}
+
 void dpf_dataset_gather(const struct dpf_dataset *d, const uint32_t *rows, int64_t n,
                         void *out)
 {
@@ -288,6 +325,8 @@ void dpf_dataset_gather(const struct dpf_dataset *d, const uint32_t *rows, int64
         const unsigned char *from = d->x + (size_t)rows[i] * d->record_bytes;
         if (d->dtype == DPF_BITS)
             memcpy(bytes + (size_t)i * d->record_bytes, from, d->record_bytes);
+        else if (d->one_hot)
+            to_one_hot(d, from, floats + (size_t)i * d->record * d->one_hot);
         else
             to_floats(d->dtype, d->record, from, floats + (size_t)i * d->record);
     }

@@ -12,6 +12,7 @@ struct dpf_dataset {
     enum dpf_dtype dtype; /* of x */
     size_t record_bytes;  /* of x */
     uint64_t record;      /* elements of x */
+    uint64_t one_hot;     /* classes, if x is labels that are read as one-hot; else 0 */
     uint64_t rows, capacity;
     unsigned char *x;
     int32_t *labels;    /* [rows, positions], or NULL */
@@ -30,8 +31,9 @@ struct dpf_dataset_need {
 };
 
 /* Check a header against the network: the field's record has as many values as the
- * network's input (a picture may lack its channel), packed bits go with packed bits, and
- * targets fit the output. What does not is DPF_USAGE and names both sides. */
+ * network's input (a picture may lack its channel), or is labels for which the input has
+ * a channel a class; packed bits go with packed bits, and targets fit the output. What
+ * does not is DPF_USAGE and names both sides. */
 enum dpf_status dpf_dataset_init(struct dpf_dataset *d, struct dpf_header *h,
                                  const struct dpf_dataset_need *need,
                                  struct dpf_error *e);

@@ -37,7 +37,7 @@ struct dpf_node {
     int64_t out, groups, window, factor;
     int64_t kernel[3], stride[3], pad[3]; /* depth, height, width; stride 0: not given */
     bool bias;
-    double rate, epsilon, alpha, beta, base;
+    double rate, epsilon, alpha, beta, base, sigma;
 
     /* Weights first, then bias; or scale, then shift. */
     struct dpf_shape parameters[DPF_NODE_PARAMETERS];

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "nn/ops/attributes.h"
 #include "nn/ops/op.h"
 
 #include "base/banned.h"
@@ -69,13 +70,8 @@ static enum dpf_status take_input(struct parser *p, char **words, size_t count)
         return p->e ? p->e->status : DPF_USAGE;
     n->op = &dpf_op_input;
     n->bits = count == 4;
-    char *at = words[2];
-    for (char *word; (word = strsep(&at, "x"));) {
-        uint64_t d;
-        if (n->shape.rank == 4 || !dpf_parse_uint(word, &d) || d < 1 || d > 1 << 30)
-            return wrong(p, "this is no shape of 1 to 4 numbers:", words[1]);
-        n->shape.dim[n->shape.rank++] = d;
-    }
+    if (!dpf_parse_dimensions(words[2], &n->shape))
+        return wrong(p, "this is no shape of 1 to 4 numbers:", words[1]);
     size_t bytes;
     if (n->bits && n->shape.rank != 1)
         return wrong(p, "packed bits have one dimension:", n->name);

@@ -196,8 +196,8 @@ static void finish_calibration(struct dpf_score *s)
 
 static void finish_classes(struct dpf_score *s)
 {
-    double sum = 0, pooled_sum = 0;
-    uint64_t defined = 0;
+    double sum = 0, pooled_sum = 0, front = 0;
+    uint64_t defined = 0, fronts = 0;
     for (uint64_t l = 0; l < s->classes; l++) {
         struct dpf_score_class *c = &s->per_class[l];
         c->precision = ratio(c->hits, c->predicted);
@@ -210,9 +210,12 @@ static void finish_classes(struct dpf_score *s)
         defined++;
         sum += c->dice;
         pooled_sum += c->dice_pooled;
+        front += l ? c->dice : 0;
+        fronts += l > 0;
     }
     s->dice_mean = mean(sum, defined);
     s->dice_pooled_mean = mean(pooled_sum, defined);
+    s->dice_foreground = mean(front, fronts);
 }
 
 void dpf_score_finish(struct dpf_score *s)

@@ -16,7 +16,7 @@
  *    (an example that lacks the class in both says nothing about it; a class seen in one
  *    of the two only has 0), `dice_pooled` treats the whole set as one example. Both are
  *    NaN for a class that is nowhere. Their means are over the classes where they are
- *    defined, class 0 included.
+ *    defined, class 0 included; `dice_foreground` is the mean of `dice` without it.
  *  - Probabilities are the softmax of the scores; an infinite score is taken as a limit.
  *    The Brier score is the squared distance of all of them from the truth (0 to 2).
  *  - Calibration: DPF_SCORE_BINS bins (i/B, (i+1)/B] of the predicted class's
@@ -71,7 +71,7 @@ struct dpf_score {
     double
         top; /* share of labels among the DPF_SCORE_TOP best; NaN without more classes */
     double nll, brier, confidence, ece, mce;
-    double dice_mean, dice_pooled_mean;
+    double dice_mean, dice_pooled_mean, dice_foreground;
 };
 
 /* For 1 to DPF_SCORE_MAX_CLASSES classes, else DPF_USAGE. `voxels`: a segmentation, with
@@ -102,7 +102,8 @@ void dpf_score_table(const struct dpf_score *s, const char *const *class_names,
 
 /* One JSON object on one line without a newline: examples, accuracy, accuracy_low,
  * accuracy_high, loss, top5 (more than 5 classes), nll, brier, ece, mce, confidence,
- * not_a_number, unlabelled; for voxels positions, dice_mean, dice_pooled_mean; per_class:
+ * not_a_number, unlabelled; for voxels positions, dice_mean, dice_pooled_mean,
+ * dice_foreground; per_class:
  * [{class, support, precision, recall, f1, and dice, dice_pooled for voxels}]; confusion:
  * a row for each true class, or null beyond DPF_SCORE_MATRIX_CLASSES. What is not finite
  * is null. After dpf_score_finish(). Memory: out->failed. */

@@ -60,6 +60,7 @@ static void add_summary(const struct dpf_score *s, struct dpf_findings *f)
     if (s->voxels) {
         add_number(f, "mean Dice", s->dice_mean);
         add_number(f, "mean pooled Dice", s->dice_pooled_mean);
+        add_number(f, "foreground Dice", s->dice_foreground);
     }
     if (s->not_a_number)
         add_count(f, "NaN", s->not_a_number, " without a prediction, counted as wrong");
@@ -212,6 +213,7 @@ static void json_summary(const struct dpf_score *s, struct dpf_text *out)
     if (s->voxels) {
         json_real(out, "dice_mean", s->dice_mean);
         json_real(out, "dice_pooled_mean", s->dice_pooled_mean);
+        json_real(out, "dice_foreground", s->dice_foreground);
     }
 }
 

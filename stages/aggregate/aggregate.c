@@ -4,7 +4,10 @@
 
 #include "base/banned.h"
 
-static struct dpf_aggregate state = {.field = "x", .label = "y", .seed = -1};
+static struct dpf_aggregate state = {
+    .field = "x", .label = "y", .calibration = "exact", .seed = -1};
+
+static const char *const calibrations[] = {"exact", "paper", NULL};
 
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("field", &state.field, "NAME",
@@ -21,11 +24,19 @@ static const struct dpf_option options[] = {
                    "votes: noise on each count, then the class with most: lnmax "
                    "(Laplace), gnmax (Gaussian); confident: gnmax for queries that pass "
                    "a noisy test of their largest count"),
+    DPF_OPT_FLAG("codes", &state.codes,
+                 "codes: the mean of each query's codes with Gaussian noise"),
+    DPF_OPT_REAL("norm", &state.norm, "R", 1e-6, 1e6,
+                 "codes: longer ones are shortened to this L2 norm, which is public"),
+    DPF_OPT_CHOICE("calibration", &state.calibration, calibrations, "HOW",
+                   "codes: how --epsilon chooses the noise: exact (composition of "
+                   "Gaussian mechanisms) or paper (Renyi divergence) (exact)"),
     DPF_OPT_INT("teachers", &state.teachers, "K", 1, DPF_VOTE_MAX_TEACHERS,
                 "answers: how many teachers there have to be"),
-    DPF_OPT_REAL("noise", &state.noise, "S", 1e-3, 65535,
-                 "deviation (lnmax: scale) of the noise on each count, in votes; else "
-                 "--epsilon chooses it"),
+    DPF_OPT_REAL(
+        "noise", &state.noise, "S", 1e-6, 65535,
+        "deviation (lnmax: scale) of the noise on each count, in votes, or on each "
+        "value of a mean of codes; else --epsilon chooses it"),
     DPF_OPT_REAL("threshold", &state.threshold, "T", 0, DPF_VOTE_MAX_TEACHERS,
                  "confident: votes that the largest count has to reach"),
     DPF_OPT_REAL("threshold-noise", &state.threshold_noise, "S", 1e-3, 65535,
@@ -58,13 +69,34 @@ static enum dpf_status check_kind(struct dpf_stage *s, bool answers, struct dpf_
 {
     static const char *const of_messages[] = {"public", "public-weight", NULL};
     static const char *const of_answers[] = {
-        "vote",         "teachers",      "noise", "threshold", "threshold-noise",
-        "answers",      "epsilon",       "delta", "inputs",    "distinct-owners",
-        "private-cost", "insecure-seed", NULL};
+        "codes",           "norm",         "calibration",   "vote",
+        "teachers",        "noise",        "threshold",     "threshold-noise",
+        "answers",         "epsilon",      "delta",         "inputs",
+        "distinct-owners", "private-cost", "insecure-seed", NULL};
     for (const char *const *name = answers ? of_messages : of_answers; *name; name++)
         if (dpf_option_given(&s->parsed, *name))
             return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to %s", *name,
                             answers ? "answers of teachers" : "messages of owners");
+    return DPF_OK;
+}
+
+static enum dpf_status check_codes(struct dpf_stage *s, struct dpf_error *e)
+{
+    static const char *const of_votes[] = {"vote",    "threshold",    "threshold-noise",
+                                           "answers", "private-cost", NULL};
+    const struct dpf_aggregate *v = s->state;
+    for (const char *const *name = of_votes; *name; name++)
+        if (dpf_option_given(&s->parsed, *name))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to codes", *name);
+    if (v->teachers == 0 || v->delta == 0 || v->norm == 0)
+        return dpf_fail(e, DPF_USAGE, "codes need '--%s'",
+                        v->teachers == 0 ? "teachers"
+                        : v->delta == 0  ? "delta"
+                                         : "norm");
+    if (v->noise == 0 && v->epsilon == 0)
+        return dpf_fail(e, DPF_USAGE, "codes need '--noise' or '--epsilon'");
+    if (v->noise > 0 && dpf_option_given(&s->parsed, "calibration"))
+        return dpf_fail(e, DPF_USAGE, "'--noise' leaves nothing to '--calibration'");
     return DPF_OK;
 }
 
@@ -73,6 +105,8 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
     const struct dpf_aggregate *v = s->state;
     if (!v->known_stream != !(v->known_weight > 0))
         return dpf_fail(e, DPF_USAGE, "'--public' and '--public-weight' go together");
+    if (v->codes)
+        return check_codes(s, e);
     if (!v->vote)
         return DPF_OK;
     bool confident =
@@ -106,8 +140,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = check_kind(s, v->of_answers, e);
     if (status != DPF_OK || !v->of_answers)
         return status == DPF_OK ? dpf_messages_open(s, e) : status;
-    if (!v->vote)
-        return dpf_fail(e, DPF_USAGE, "option '--vote' is required for votes");
+    if (!v->vote && !v->codes)
+        return dpf_fail(e, DPF_USAGE, "answers of teachers need '--vote' or '--codes'");
     return dpf_answers_open(s, e);
 }
 
@@ -121,7 +155,9 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_aggregate *v = s->state;
-    return v->of_answers ? dpf_votes_release(s, e) : dpf_messages_close(s, e);
+    if (!v->of_answers)
+        return dpf_messages_close(s, e);
+    return v->codes ? dpf_codes_release(s, e) : dpf_votes_release(s, e);
 }
 
 static void on_release(struct dpf_stage *s)

@@ -6,6 +6,7 @@
 #include "exchange/answer_stream.h"
 #include "exchange/report_stream.h"
 #include "nn/report_form.h"
+#include "privacy/code_mean.h"
 #include "privacy/vote.h"
 #include "tallies.h"
 
@@ -14,8 +15,9 @@ struct dpf_aggregate {
     const char *field, *label, *known_stream;
     double known_weight;
     /* of answers */
-    const char *vote, *inputs;
-    double noise, threshold, threshold_noise, epsilon, delta;
+    const char *vote, *inputs, *calibration;
+    bool codes;
+    double norm, noise, threshold, threshold_noise, epsilon, delta;
     int64_t teachers, most_answers, seed;
     bool distinct_owners, private_cost;
     /* what it takes: messages */
@@ -27,6 +29,7 @@ struct dpf_aggregate {
     bool of_answers;
     struct dpf_answers answers;
     struct dpf_tallies tallies;
+    struct dpf_code_mean mean; /* of codes: how they are cut */
 };
 
 /* The callbacks of each kind. */
@@ -37,7 +40,10 @@ enum dpf_status dpf_messages_close(struct dpf_stage *s, struct dpf_error *e);
 enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e);
 enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
                                   struct dpf_error *e);
-/* Everything was read and is in order: release votes. */
+/* Everyone has answered everything, or DPF_BAD_STREAM. */
+enum dpf_status dpf_answers_complete(struct dpf_aggregate *v, struct dpf_error *e);
+/* Everything was read: release votes, or means of codes. */
+enum dpf_status dpf_codes_release(struct dpf_stage *s, struct dpf_error *e);
 enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e);
 
 #endif

@@ -52,6 +52,16 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = dpf_answers_read(&v->answers, &s->in, e);
     if (status != DPF_OK)
         return status;
+    if (v->answers.votes != (v->vote != NULL))
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        v->vote ? "these teachers give codes, not votes: use '--codes'"
+                                : "these teachers give votes, not codes: use '--vote'");
+    if (v->codes && v->answers.values > DPF_CODE_MAX_VALUES)
+        return dpf_fail(e, DPF_BAD_STREAM, "codes have at most %d values, not %llu",
+                        DPF_CODE_MAX_VALUES, (unsigned long long)v->answers.values);
+    if (v->vote && (v->answers.values < 2 || v->answers.values > DPF_VOTE_MAX_CLASSES))
+        return dpf_fail(e, DPF_BAD_STREAM, "votes are among 2 to %d classes, not %llu",
+                        DPF_VOTE_MAX_CLASSES, (unsigned long long)v->answers.values);
     const char *again = twice(&v->answers);
     if (again)
         return dpf_fail(e, DPF_BAD_STREAM, "teacher '%s' is there twice", again);
@@ -64,8 +74,12 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
     status = describe(v, s, e);
     s->out_deferred = true;
     s->drops_others = true;
+    if (status == DPF_OK && v->codes) /* any noise: it is the cut that counts here */
+        status = dpf_code_mean_init(&v->mean, v->answers.values, v->answers.count,
+                                    v->norm, 1, e);
     return status == DPF_OK
-               ? dpf_tallies_open(&v->tallies, v->answers.count, v->answers.values, e)
+               ? dpf_tallies_open(&v->tallies, v->answers.count, v->answers.values,
+                                  v->codes ? sizeof(int64_t) : sizeof(int32_t), e)
                : status;
 }
 
@@ -79,9 +93,10 @@ static uint64_t run_length(const int64_t *query, uint64_t from, uint64_t rows)
 }
 
 /* One answer into the tally of its query, which is in memory as number `place`. */
-static enum dpf_status count_vote(struct dpf_aggregate *v, uint64_t place,
-                                  const int64_t *query, size_t teacher, uint64_t vote,
-                                  struct dpf_error *e)
+static enum dpf_status take_answer(struct dpf_aggregate *v, uint64_t place,
+                                   const int64_t *query, size_t teacher,
+                                   const struct dpf_tensor *values, uint64_t row,
+                                   struct dpf_error *e)
 {
     struct dpf_tally one = dpf_tallies_at(&v->tallies, place);
     unsigned char bit = (unsigned char)(1U << teacher % 8);
@@ -96,7 +111,11 @@ static enum dpf_status count_vote(struct dpf_aggregate *v, uint64_t place,
                         "teacher '%s' answers another query %lld than those before it",
                         name, (long long)query[0]);
     one.answered[teacher / 8] |= bit;
-    one.counts[vote]++;
+    if (v->codes)
+        dpf_code_add(&v->mean, (const float *)values->data + row * v->answers.values,
+                     one.sums);
+    else
+        one.counts[(uint64_t)dpf_tensor_get(values, row)]++;
     return DPF_OK;
 }
 
@@ -106,15 +125,15 @@ enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
     struct dpf_aggregate *v = s->state;
     const int64_t *query = b->tensor[v->answers.at[DPF_ANSWER_QUERY]].data;
     const int64_t *ids = b->tensor[v->answers.at[DPF_ANSWER_TEACHER]].data;
-    const struct dpf_tensor *votes = &b->tensor[v->answers.at[DPF_ANSWER_VALUE]];
+    const struct dpf_tensor *values = &b->tensor[v->answers.at[DPF_ANSWER_VALUE]];
     size_t teacher = 0;
     enum dpf_status status = DPF_OK;
     for (uint64_t row = 0, n; status == DPF_OK && row < b->rows; row += n) {
-        n = run_length(query, row, b->rows);
         if (query[2 * row] < 0 ||
             query[2 * row] > DPF_TALLIES_MAX_QUERIES - (int64_t)DPF_MAX_BATCH_ROWS)
             return dpf_fail(e, DPF_BAD_STREAM, "an answer is to query %lld",
                             (long long)query[2 * row]);
+        n = run_length(query, row, b->rows);
         status = dpf_tallies_load(&v->tallies, (uint64_t)query[2 * row], n, e);
         for (uint64_t i = row; status == DPF_OK && i < row + n; i++) {
             if (v->answers.teachers[teacher].id != (uint64_t)ids[i])
@@ -124,12 +143,32 @@ enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 "an answer to query %lld is of a teacher who is not in "
                                 "the ledger",
                                 (long long)query[2 * i]);
-            status = count_vote(v, i - row, query + 2 * i, teacher,
-                                (uint64_t)dpf_tensor_get(votes, i), e);
+            status = take_answer(v, i - row, query + 2 * i, teacher, values, i, e);
         }
         if (status == DPF_OK)
             status = dpf_tallies_store(&v->tallies, e);
     }
     dpf_batch_truncate(b, 0);
+    return status;
+}
+
+enum dpf_status dpf_answers_complete(struct dpf_aggregate *v, struct dpf_error *e)
+{
+    struct dpf_tallies *t = &v->tallies;
+    uint64_t all = t->queries;
+    enum dpf_status status =
+        all ? DPF_OK : dpf_fail(e, DPF_BAD_STREAM, "the teachers have answered nothing");
+    for (uint64_t from = 0; status == DPF_OK && from < all; from += DPF_QUERY_BLOCK) {
+        uint64_t n = all - from < DPF_QUERY_BLOCK ? all - from : DPF_QUERY_BLOCK;
+        status = dpf_tallies_load(t, from, n, e);
+        for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
+            struct dpf_tally one = dpf_tallies_at(t, i);
+            for (size_t k = 0; status == DPF_OK && k < t->teachers; k++)
+                if (!(one.answered[k / 8] & (1U << k % 8)))
+                    status = dpf_fail(
+                        e, DPF_BAD_STREAM, "teacher '%s' has not answered query %llu",
+                        v->answers.teachers[k].name, (unsigned long long)(from + i));
+        }
+    }
     return status;
 }

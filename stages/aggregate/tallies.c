@@ -16,11 +16,11 @@ static size_t bits_bytes(size_t teachers)
 }
 
 enum dpf_status dpf_tallies_open(struct dpf_tallies *t, size_t teachers, size_t values,
-                                 struct dpf_error *e)
+                                 size_t value_bytes, struct dpf_error *e)
 {
     *t = (struct dpf_tallies){.fd = -1, .teachers = teachers, .values = values};
     t->bytes =
-        (sizeof(int64_t) + bits_bytes(teachers) + values * sizeof(int32_t) + 7) / 8 * 8;
+        (sizeof(int64_t) + bits_bytes(teachers) + values * value_bytes + 7) / 8 * 8;
     t->fd = dpf_open_unnamed("dpflow-answers");
     return t->fd >= 0 ? DPF_OK
                       : dpf_fail_errno(e, "cannot create a temporary file for answers");
@@ -62,7 +62,9 @@ struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i)
     unsigned char *at = t->block + i * t->bytes;
     struct dpf_tally one = {.answered = at + sizeof one.digest};
     memcpy(&one.digest, at, sizeof one.digest);
-    one.counts = (int32_t *)(void *)(one.answered + bits_bytes(t->teachers));
+    void *values = one.answered + bits_bytes(t->teachers);
+    one.counts = values;
+    one.sums = values;
     return one;
 }
 

@@ -14,7 +14,8 @@
 struct dpf_tally {
     int64_t digest;
     unsigned char *answered; /* a bit for each teacher */
-    int32_t *counts;         /* [values] */
+    int32_t *counts;         /* [values], of votes */
+    int64_t *sums;           /* the same place: [values], of codes */
 };
 
 struct dpf_tallies {
@@ -27,10 +28,11 @@ struct dpf_tallies {
     uint64_t first, count; /* the queries in `block` */
 };
 
-enum { DPF_TALLIES_MAX_QUERIES = 1 << 30 };
+enum { DPF_TALLIES_MAX_QUERIES = 1 << 30, DPF_QUERY_BLOCK = 1024 };
 
+/* Values are counts of 4 bytes, or sums of 8. */
 enum dpf_status dpf_tallies_open(struct dpf_tallies *t, size_t teachers, size_t values,
-                                 struct dpf_error *e);
+                                 size_t value_bytes, struct dpf_error *e);
 void dpf_tallies_release(struct dpf_tallies *t);
 /* Bring the queries [first, first + count) into memory; those that nobody has answered
  * are zeros. */

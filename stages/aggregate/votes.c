@@ -7,7 +7,7 @@
 #include "aggregate.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "exchange/side_stream.h"
+#include "inputs.h"
 #include "privacy/vote_cost.h"
 
 #include "base/banned.h"
@@ -27,32 +27,9 @@ struct release {
     bool *keep;
     uint64_t *labels;
     size_t keep_capacity, labels_capacity;
-    int input, label; /* numbers of fields: of the inputs, and of what is written */
+    int label; /* number of its field */
+    struct dpf_inputs inputs;
 };
-
-enum { BLOCK = 1024 }; /* queries that are looked at together */
-
-/* Everyone has answered everything. */
-static enum dpf_status check_complete(struct dpf_aggregate *v, struct dpf_error *e)
-{
-    struct dpf_tallies *t = &v->tallies;
-    uint64_t all = t->queries;
-    enum dpf_status status =
-        all ? DPF_OK : dpf_fail(e, DPF_BAD_STREAM, "the teachers have answered nothing");
-    for (uint64_t from = 0; status == DPF_OK && from < all; from += BLOCK) {
-        uint64_t n = all - from < BLOCK ? all - from : BLOCK;
-        status = dpf_tallies_load(t, from, n, e);
-        for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
-            struct dpf_tally one = dpf_tallies_at(t, i);
-            for (size_t k = 0; status == DPF_OK && k < t->teachers; k++)
-                if (!(one.answered[k / 8] & (1U << k % 8)))
-                    status = dpf_fail(
-                        e, DPF_BAD_STREAM, "teacher '%s' has not answered query %llu",
-                        v->answers.teachers[k].name, (unsigned long long)(from + i));
-        }
-    }
-    return status;
-}
 
 /* ------------------------------------------------------------------------------- cost */
 
@@ -164,10 +141,11 @@ static void add_events(struct release *r)
     bool lnmax = r->plan.kind == DPF_VOTE_LNMAX;
     bool confident = r->plan.kind == DPF_VOTE_CONFIDENT;
     double one = 0, delta = v->delta;
+    double share = confident ? delta / 2 : delta; /* each event states its own */
     struct dpf_values *events = &r->s->out.events;
     dpf_vote_total_add(&total, &r->plan, 0, DPF_VOTE_ANY_PASS,
                        confident ? (double)r->queries : 0, (double)r->allowed);
-    dpf_compose_epsilon(DPF_METHOD_BEST, r->spent, 1, delta, &one, NULL, NULL);
+    dpf_compose_epsilon(DPF_METHOD_BEST, r->spent, 1, share, &one, NULL, NULL);
     struct dpf_mechanism_event m = {
         .spending = r->spent[0],
         .sampling = "none",
@@ -178,7 +156,7 @@ static void add_events(struct release *r)
         .units = v->answers.values,
         .claimed = {dpf_vote_total_epsilon(&total, delta, NULL), delta,
                     papers[r->plan.kind]},
-        .proven = {one, delta, theorems[r->plan.kind]}};
+        .proven = {one, share, theorems[r->plan.kind]}};
     dpf_ledger_add_mechanism(events, r->s->info->name, &m);
     if (confident) {
         m.spending = r->spent[1];
@@ -186,9 +164,9 @@ static void add_events(struct release *r)
         m.method = "confident test";
         m.units = 1;
         m.claimed = (struct dpf_guarantee){0, 0, "counted with the answers"};
-        dpf_compose_epsilon(DPF_METHOD_BEST, r->spent + 1, 1, delta, &one, NULL, NULL);
+        dpf_compose_epsilon(DPF_METHOD_BEST, r->spent + 1, 1, share, &one, NULL, NULL);
         m.proven = (struct dpf_guarantee){
-            one, 0, "Gaussian noise on a maximum of sensitivity 1 (privacy/vote.h)"};
+            one, share, "Gaussian noise on a maximum of sensitivity 1 (privacy/vote.h)"};
         dpf_ledger_add_mechanism(events, r->s->info->name, &m);
     }
     if (v->seed >= 0)
@@ -202,8 +180,10 @@ static enum dpf_status tell_private_cost(struct release *r, struct dpf_error *e)
     struct dpf_vote_total total = {.rdp = {0}};
     enum dpf_status status = DPF_OK;
     double answers = 0;
-    for (uint64_t from = 0; status == DPF_OK && from < r->queries; from += BLOCK) {
-        uint64_t n = r->queries - from < BLOCK ? r->queries - from : BLOCK;
+    for (uint64_t from = 0; status == DPF_OK && from < r->queries;
+         from += DPF_QUERY_BLOCK) {
+        uint64_t n =
+            r->queries - from < DPF_QUERY_BLOCK ? r->queries - from : DPF_QUERY_BLOCK;
         status = dpf_tallies_load(&v->tallies, from, n, e);
         for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
             const int32_t *counts = dpf_tallies_at(&v->tallies, i).counts;
@@ -259,11 +239,7 @@ static enum dpf_status declare_label(struct release *r, struct dpf_error *e)
     uint64_t classes = r->v->answers.values;
     enum dpf_dtype dtype = classes <= 256 ? DPF_U8 : DPF_I32;
     struct dpf_header *h = &r->s->out;
-    struct dpf_field *f = dpf_header_field(h, r->v->label);
-    if (f)
-        dpf_field_redefine(f, dtype, &one); /* whatever it held: it is not the answer */
-    else
-        f = dpf_header_add_field(h, r->v->label, dtype, &one);
+    struct dpf_field *f = dpf_header_add_field(h, r->v->label, dtype, &one);
     if (!f)
         return dpf_fail(e, DPF_USAGE, "there is no room for a field '%s'", r->v->label);
     f->classes = classes;
@@ -290,13 +266,15 @@ static enum dpf_status write_numbers(struct release *r, struct dpf_error *e)
 {
     const struct dpf_shape one = {.rank = 0};
     struct dpf_stage *s = r->s;
+    if (strcmp(r->v->label, "query") == 0)
+        return dpf_fail(e, DPF_USAGE, "'--target query' is the field of the numbers");
     dpf_header_drop_fields(&s->out);
     enum dpf_status status = dpf_header_add_field(&s->out, "query", DPF_I64, &one)
                                  ? begin(r, e)
                                  : dpf_fail_memory(e);
     while (status == DPF_OK && r->next < r->queries) {
         uint64_t from = r->next, left = r->queries - from, kept;
-        uint64_t n = left < BLOCK ? left : BLOCK;
+        uint64_t n = left < DPF_QUERY_BLOCK ? left : DPF_QUERY_BLOCK;
         struct dpf_batch b = {0};
         status = decide(r, n, &kept, e);
         if (status == DPF_OK)
@@ -314,89 +292,39 @@ static enum dpf_status write_numbers(struct release *r, struct dpf_error *e)
     return status;
 }
 
-/* Inputs with their labels: a second stream, in the order of the queries. */
-static enum dpf_status begin_inputs(void *context, struct dpf_header *h,
-                                    struct dpf_error *e)
+/* The batch at hand has the input; the label comes beside it. */
+static enum dpf_status write_batch(struct release *r, struct dpf_batch *b,
+                                   struct dpf_error *e)
 {
-    struct release *r = context;
-    struct dpf_stage *s = r->s;
-    struct dpf_header out = {.field_count = 0};
-    const struct dpf_field *f = dpf_header_field(h, r->v->field);
-    if (h->is_private)
-        return dpf_fail(e, DPF_PRIVACY,
-                        "the inputs are private: they cannot be released");
-    if (!f || strcmp(r->v->field, r->v->label) == 0)
-        return dpf_fail(e, DPF_BAD_STREAM, "the inputs have no field '%s'", r->v->field);
-    r->input = (int)(f - h->fields);
-    enum dpf_status status = dpf_header_copy(&out, h, e);
-    if (status != DPF_OK)
-        return status;
-    dpf_values_release(&out.events);
-    dpf_values_release(&out.provenance);
-    out.events = s->out.events;
-    out.provenance = s->out.provenance;
-    s->out.events = s->out.provenance = (struct dpf_values){0};
-    dpf_header_release(&s->out);
-    s->out = out;
-    return begin(r, e);
-}
-
-/* The batch at hand has the inputs' fields; the label may be one more. */
-static enum dpf_status add_label(struct release *r, struct dpf_batch *b,
-                                 struct dpf_error *e)
-{
-    const struct dpf_shape rows = {.rank = 1, .dim = {b->rows}};
-    struct dpf_tensor *t = &b->tensor[r->label];
-    if (r->label < b->count)
-        dpf_tensor_release(t);
-    else
-        b->count++;
-    enum dpf_status status =
-        dpf_tensor_init(t, r->s->out.fields[r->label].dtype, &rows, e);
-    if (status == DPF_OK)
-        put_labels(r, b);
-    return status;
-}
-
-static enum dpf_status take_inputs(void *context, struct dpf_header *h,
-                                   struct dpf_batch *b, struct dpf_error *e)
-{
-    struct release *r = context;
-    uint64_t kept, from = r->next;
-    size_t bytes = dpf_tensor_row_bytes(&b->tensor[r->input]);
-    const unsigned char *x = b->tensor[r->input].data;
-    (void)h;
-    if (b->rows == 0)
-        return DPF_OK;
-    if (r->next + b->rows > r->queries)
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "there are more inputs than the %llu queries that were answered",
-                        (unsigned long long)r->queries);
-    enum dpf_status status = dpf_tallies_load(&r->v->tallies, from, b->rows, e);
-    for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++)
-        if (dpf_tallies_at(&r->v->tallies, i).digest !=
-            dpf_query_digest(x + i * bytes, bytes))
-            status = dpf_fail(e, DPF_BAD_STREAM,
-                              "input %llu is not the one that the teachers answered",
-                              (unsigned long long)(from + i));
-    if (status == DPF_OK)
-        status = decide(r, b->rows, &kept, e);
+    uint64_t kept;
+    enum dpf_status status = decide(r, b->rows, &kept, e);
     if (status != DPF_OK)
         return status;
     dpf_batch_select(b, r->keep);
-    status = add_label(r, b, e);
+    const struct dpf_shape rows = {.rank = 1, .dim = {b->rows}};
+    b->count = 2;
+    status =
+        dpf_tensor_init(&b->tensor[r->label], r->s->out.fields[r->label].dtype, &rows, e);
+    if (status == DPF_OK)
+        put_labels(r, b);
     return status == DPF_OK ? dpf_stage_emit(r->s, b, e) : status;
 }
 
 static enum dpf_status write_inputs(struct release *r, struct dpf_error *e)
 {
-    const struct dpf_side_stream side = {r, begin_inputs, take_inputs};
-    enum dpf_status status = dpf_side_stream_read(r->v->inputs, &side, e);
-    return status == DPF_OK && r->next < r->queries
-               ? dpf_fail(e, DPF_BAD_STREAM,
-                          "there are %llu inputs, and %llu queries were answered",
-                          (unsigned long long)r->next, (unsigned long long)r->queries)
-               : status;
+    struct dpf_batch *b = NULL;
+    enum dpf_status status = dpf_inputs_check(&r->inputs, r->v, e);
+    if (status == DPF_OK)
+        status = dpf_inputs_declare(&r->inputs, &r->s->out, e);
+    if (status == DPF_OK)
+        status = begin(r, e);
+    do {
+        if (status == DPF_OK)
+            status = dpf_spool_next(&r->inputs.spool, &b, e);
+        if (status == DPF_OK && b)
+            status = write_batch(r, b, e);
+    } while (status == DPF_OK && b);
+    return status;
 }
 
 enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
@@ -407,7 +335,7 @@ enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail_memory(e);
     r->s = s;
     r->v = v;
-    enum dpf_status status = check_complete(v, e);
+    enum dpf_status status = dpf_answers_complete(v, e);
     if (status == DPF_OK)
         status = plan_cost(r, e);
     if (status == DPF_OK && v->private_cost)
@@ -422,9 +350,11 @@ enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
         dpf_notice("%llu of %llu queries answered, epsilon %.4f at delta %g for at most "
                    "%llu",
                    (unsigned long long)r->answered, (unsigned long long)r->queries,
-                   r->epsilon, v->delta, (unsigned long long)r->allowed);
+                   ceil(r->epsilon * 1e4) / 1e4, v->delta,
+                   (unsigned long long)r->allowed);
     dpf_vote_release(&r->vote);
     dpf_random_release(&r->random);
+    dpf_inputs_release(&r->inputs);
     free(r->keep);
     free(r->labels);
     free(r);

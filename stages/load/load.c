@@ -1,4 +1,7 @@
 /* load: read a data set or file into a stream. */
+#include <string.h>
+
+#include "base/number.h"
 #include "data/catalog.h"
 #include "data/formats.h"
 #include "source_event.h"
@@ -7,11 +10,12 @@
 
 static struct loading {
     /* what the user asked for, then what it takes */
-    const char *data_dir, *format, *columns_file;
+    const char *data_dir, *format, *columns_file, *size_text;
     struct dpf_list labels;
     int64_t classes, count, seed, side, channels, limit;
     bool is_public, partial;
     struct dpf_columns columns;
+    uint64_t size[3];
     struct dpf_source *source;
     struct dpf_contents contents;
     uint64_t produced;
@@ -42,13 +46,31 @@ static const struct dpf_option options[] = {
      .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_INT("classes", &state.classes, "N", 1, 1e9,
                 "labels and masks are classes 0 to N-1"),
+    DPF_OPT_STRING(
+        "size", &state.size_text, "DxHxW",
+        "the public size that volumes of msd: are cut or padded to; synth-tumour: "
+        "the size, a cube"),
     DPF_OPT_INT("count", &state.count, "N", 1, 9e15,
-                "number of records to generate (synth-*)"),
+                "number of records to generate (synth-*), or of volumes to read (msd:)"),
     DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15, "seed of the generator (0)"),
     DPF_OPT_INT("side", &state.side, "N", 16, 128, "edge of a synth-tumour volume (64)"),
     DPF_OPT_INT("channels", &state.channels, "N", 1, 4, "channels of synth-tumour (4)"),
     DPF_OPT_END,
 };
+
+/* "48x64x48" */
+static bool parse_size(const char *text, uint64_t size[3])
+{
+    char copy[64], *at = copy;
+    int count = 0;
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return false;
+    for (char *word; (word = strsep(&at, "x")); count++)
+        if (count == 3 || !dpf_parse_uint(word, &size[count]) || size[count] < 1 ||
+            size[count] > 4096)
+            return false;
+    return count == 3;
+}
 
 static struct dpf_load_request request(const struct loading *v, const struct dpf_stage *s)
 {
@@ -64,13 +86,17 @@ static struct dpf_load_request request(const struct loading *v, const struct dpf
                                      .classes = (uint64_t)v->classes,
                                      .count = (uint64_t)v->count,
                                      .seed = (uint64_t)v->seed,
-                                     .side = (uint64_t)v->side,
-                                     .channels = (uint64_t)v->channels};
+                                     .side = v->side ? (uint64_t)v->side : v->size[0],
+                                     .channels = (uint64_t)v->channels,
+                                     .size = {v->size[0], v->size[1], v->size[2]}};
 }
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct loading *v = s->state;
+    if (v->size_text && !parse_size(v->size_text, v->size))
+        return dpf_fail(e, DPF_USAGE, "'--size %s' is not DxHxW, each from 1 to 4096",
+                        v->size_text);
     return v->columns_file ? dpf_columns_read(v->columns_file, &v->columns, e) : DPF_OK;
 }
 

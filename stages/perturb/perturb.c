@@ -85,7 +85,9 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_perturb *p = s->state;
     const struct dpf_field *f = dpf_header_field(&s->in, p->field);
-    enum dpf_status status = DPF_OK;
+    enum dpf_status status = dpf_ledger_refuse_answers(&s->in.events, e);
+    if (status != DPF_OK)
+        return status;
     if (!f)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", p->field);
     if (f->dtype == DPF_BITS)

@@ -79,7 +79,9 @@ static enum dpf_status open_mechanisms(struct dpf_randomize *j,
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_randomize *j = s->state;
-    enum dpf_status status = dpf_randomize_find_fields(j, &s->in, e);
+    enum dpf_status status = dpf_ledger_refuse_answers(&s->in.events, e);
+    if (status == DPF_OK)
+        status = dpf_randomize_find_fields(j, &s->in, e);
     if (status == DPF_OK)
         status = open_mechanisms(j, &s->in, e);
     if (status == DPF_OK)

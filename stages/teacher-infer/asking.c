@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "codes.h"
 #include "exchange/answer_stream.h"
 
 #include "base/banned.h"
@@ -11,6 +12,12 @@
 enum dpf_status dpf_asking_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_asking *v = s->state;
+    if (v->encoder_stream && v->scores_as_code)
+        return dpf_fail(e, DPF_USAGE, "give one of '--encoder' and '--scores'");
+    if (v->node && !v->encoder_stream)
+        return dpf_fail(e, DPF_USAGE, "option '--node' needs '--encoder'");
+    if (v->norm > 0 && !dpf_asking_gives_codes(v))
+        return dpf_fail(e, DPF_USAGE, "option '--norm' needs '--encoder' or '--scores'");
     return dpf_backend_find(v->backend, &v->kernels, e);
 }
 
@@ -22,8 +29,21 @@ static enum dpf_status check_teacher(struct dpf_asking *v, struct dpf_stage *s,
     const struct dpf_shape *out = &t->model.nodes[t->model.output].shape;
     const struct dpf_dataset_need need = {.model = &t->model, .x = v->field};
     struct dpf_batch_lot trial;
-    if (out->rank != 1 || out->dim[0] < 2)
-        return dpf_fail(e, DPF_USAGE, "teacher '%s' gives no scores of classes", t->name);
+    uint64_t places = dpf_shape_elements(out) / out->dim[0];
+    if ((out->rank != 1 && !dpf_asking_gives_codes(v)) || out->dim[0] < 2)
+        return dpf_fail(e, DPF_USAGE,
+                        out->rank != 1 ? "teacher '%s' gives scores of positions: use "
+                                         "'--encoder' or '--scores'"
+                                       : "teacher '%s' gives no scores of classes",
+                        t->name);
+    if (number > 0 && places != v->places)
+        return dpf_fail(
+            e, DPF_USAGE,
+            "teacher '%s' gives scores of %llu positions, and teacher '%s' of "
+            "%llu",
+            t->name, (unsigned long long)places, v->teachers.list[0].name,
+            (unsigned long long)v->places);
+    v->places = places;
     if (number > 0 && out->dim[0] != v->classes)
         return dpf_fail(e, DPF_USAGE,
                         "teacher '%s' knows %llu classes, and teacher '%s' %llu", t->name,
@@ -86,7 +106,12 @@ enum dpf_status dpf_asking_open(struct dpf_stage *s, struct dpf_error *e)
     if (status != DPF_OK)
         return status;
     v->at = (int)(dpf_header_field(&s->in, v->field) - s->in.fields);
-    status = dpf_answers_declare(&s->out, v->teachers.count, v->classes, 0, e);
+    bool codes = dpf_asking_gives_codes(v);
+    if (v->encoder_stream)
+        status = dpf_encoder_open(v, e);
+    if (status == DPF_OK)
+        status = dpf_answers_declare(&s->out, v->teachers.count, codes ? 0 : v->classes,
+                                     dpf_code_values(v), e);
     s->drops_others = true;
     return status == DPF_OK ? dpf_teachers_describe(&v->teachers, s, e) : status;
 }
@@ -111,11 +136,13 @@ static enum dpf_status ask(struct dpf_asking *v, size_t number, const struct dpf
     if (status != DPF_OK)
         return status;
     int64_t *ids = out->tensor[DPF_ANSWER_TEACHER].data;
-    for (uint64_t i = 0; i < out->rows; i++) {
+    for (uint64_t i = 0; i < out->rows; i++)
         ids[i] = (int64_t)t->id;
+    if (dpf_asking_gives_codes(v))
+        return dpf_code_make(v, out->rows, out->tensor[DPF_ANSWER_VALUE].data, e);
+    for (uint64_t i = 0; i < out->rows; i++)
         dpf_tensor_put_class(&out->tensor[DPF_ANSWER_VALUE], i,
                              best_class(v->scores + i * v->classes, v->classes));
-    }
     return DPF_OK;
 }
 
@@ -129,8 +156,8 @@ enum dpf_status dpf_asking_batch(struct dpf_stage *s, struct dpf_batch *b,
     if (rows == 0)
         return DPF_OK;
     enum dpf_status status = dpf_batch_init(&out, &s->out, rows, e);
-    if (status == DPF_OK &&
-        !dpf_grow(&v->scores, &v->scores_capacity, rows * v->classes, sizeof *v->scores))
+    if (status == DPF_OK && !dpf_grow(&v->scores, &v->scores_capacity,
+                                      rows * v->classes * v->places, sizeof *v->scores))
         status = dpf_fail_memory(e);
     if (status == DPF_OK) {
         int64_t *query = out.tensor[DPF_ANSWER_QUERY].data;
@@ -161,6 +188,7 @@ void dpf_asking_release(struct dpf_stage *s)
     free(v->engines);
     free(v->engine_of);
     free(v->scores);
+    dpf_encoder_close(v);
     dpf_batch_lot_release(&v->lots);
     dpf_teachers_release(&v->teachers);
 }

@@ -3,6 +3,7 @@
 #define DPF_STAGE_ASKING_H
 
 #include "exchange/batch_lot.h"
+#include "exchange/model_stream.h"
 #include "exchange/teachers.h"
 
 /* Networks of one text share an engine: teachers differ in their weights. */
@@ -11,9 +12,21 @@ struct dpf_shared_engine {
     struct dpf_engine engine;
 };
 
+/* What makes a code of a teacher's scores. */
+struct dpf_encoder_net {
+    struct dpf_model_stream source;
+    struct dpf_engine engine;
+    size_t node;
+    uint64_t values; /* of a code */
+    uint32_t *rows;  /* 0, 1, 2, ... */
+    size_t capacity;
+};
+
 struct dpf_asking {
     /* what the user asked for, then what it takes */
-    const char *field, *backend;
+    const char *field, *backend, *encoder_stream, *node;
+    bool scores_as_code;
+    double norm;
     struct dpf_list models;
     int64_t threads;
     const struct dpf_kernels *kernels;
@@ -22,10 +35,11 @@ struct dpf_asking {
     struct dpf_shared_engine *engines;
     size_t engine_count, *engine_of; /* of each teacher */
     uint64_t asked;                  /* queries so far */
-    uint64_t classes;
-    int at;        /* number of the field that is read */
-    float *scores; /* of a batch, [rows, classes] */
+    uint64_t classes, places;        /* that have a score for each class: 1, or voxels */
+    int at;                          /* number of the field that is read */
+    float *scores;                   /* of a batch, [rows, classes, places] */
     size_t scores_capacity;
+    struct dpf_encoder_net encoder;
 };
 
 /* The callbacks. Open: read the teachers and check what they know against the inputs. */

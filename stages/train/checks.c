@@ -44,7 +44,9 @@ static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_s
         bool idle;
     } options_if[] = {
         {"init", "weights that are drawn", v->weights || v->model},
-        {"momentum", "--optimiser momentum", strcmp(v->optimiser_kind, "momentum") != 0},
+        {"momentum", "--optimiser momentum or nesterov",
+         strcmp(v->optimiser_kind, "momentum") != 0 &&
+             strcmp(v->optimiser_kind, "nesterov") != 0},
         {"final-rate", "--schedule linear or cosine", constant},
         {"schedule-epochs", "--schedule linear or cosine", constant},
         {"checkpoint-seconds", "--checkpoint", !v->checkpoint},

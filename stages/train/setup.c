@@ -43,6 +43,8 @@ enum dpf_status dpf_train_open(struct dpf_stage *s, struct dpf_error *e)
                           "records were chosen by content or label, so their number is "
                           "private, and the sampling rate would reveal it: give "
                           "'--population N' with a public N");
+    if (status == DPF_OK && dpf_train_is_noisy(v))
+        status = dpf_ledger_refuse_answers(&s->in.events, e);
     s->drops_others =
         dpf_train_is_noisy(v); /* nothing leaves that the mechanism has not seen */
     if (status == DPF_OK && v->model)

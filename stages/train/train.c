@@ -25,9 +25,7 @@ static const struct dpf_option options[] = {
      .kind = DPF_KIND_STRING,
      .target = &state.arch,
      .arg = "NAME|FILE",
-     .help =
-         "the network: an architecture's name, a file with its text, or linear or fc:H "
-         "(one hidden layer of H neurons), which take their sizes from the records",
+     .help = "the network: an architecture's name (below), or a file with its text",
      .may_change = "a checkpoint is of the network's text, wherever that stands"},
     DPF_OPT_ENDPOINT("model", &state.model, "STREAM",
                      "start from this model (network and weights)", 0),

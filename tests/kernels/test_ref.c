@@ -725,6 +725,41 @@ static void test_dropout(void)
     finish();
 }
 
+/* Mean 0, deviation sigma, fourth moment 3 (4.9 standard deviations: alpha 1e-6); the
+ * same numbers for the same key, others for others; the tails are there. */
+static void test_noise(void)
+{
+    start();
+    enum { ROWS = 100, COLUMNS = 1000, COUNT = ROWS * COLUMNS };
+    double *x = buffer(COUNT), *y = buffer(COUNT), *again = buffer(COUNT);
+    uint64_t keys[ROWS];
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i % 7;
+    for (int i = 0; i < ROWS; i++)
+        keys[i] = (uint64_t)i;
+    k->noise(NULL, ROWS, COLUMNS, 2, keys, 3, x, y);
+    double sum = 0, square = 0, fourth = 0, largest = 0;
+    for (int i = 0; i < COUNT; i++) {
+        double z = (y[i] - x[i]) / 2;
+        sum += z;
+        square += z * z;
+        fourth += z * z * z * z;
+        largest = fmax(largest, fabs(z));
+    }
+    CU_ASSERT(fabs(sum) < 4.9 * sqrt(COUNT));
+    CU_ASSERT(fabs(square - COUNT) < 4.9 * sqrt(2.0 * COUNT));
+    CU_ASSERT(fabs(fourth - 3.0 * COUNT) < 4.9 * sqrt(96.0 * COUNT));
+    CU_ASSERT(largest > 3.7 && largest < 7);
+    k->noise(NULL, 2, COLUMNS, 2, keys + 7, 3, x + 7 * COLUMNS, again);
+    CU_ASSERT(memcmp(again, y + 7 * COLUMNS, 2 * COLUMNS * sizeof *y) == 0);
+    CU_ASSERT(memcmp(again, again + COLUMNS, COLUMNS * sizeof *y) != 0);
+    k->noise(NULL, ROWS, COLUMNS, 2, keys, 4, x, again);
+    CU_ASSERT(memcmp(again, y, COLUMNS * sizeof *y) != 0);
+    k->noise(NULL, ROWS, COLUMNS, 0, keys, 3, x, again);
+    CU_ASSERT(memcmp(again, x, COUNT * sizeof *x) == 0);
+    finish();
+}
+
 /* [n, channels, positions] and [n, positions, channels]. */
 static void test_layouts(void)
 {
@@ -860,6 +895,7 @@ const struct dpf_test dpf_tests[] = {
     {"unit ball: gradient, radius, zero", test_ball},
     {"upsampling: gradient and blocks", test_upsample},
     {"dropout: reproducible, at its rate", test_dropout},
+    {"noise: normal, reproducible by key", test_noise},
     {"channels last and first", test_layouts},
     {"bias, sums and joined channels", test_bias_and_copies},
     {"rows with factors, 0 among them", test_scaled_rows},

@@ -299,7 +299,7 @@ static double refute(const struct dpf_vote_plan *plan, const int32_t *one,
 static void test_refutation(void)
 {
     /* two classes and many teachers: nothing hides one vote but the noise */
-    static const int32_t one[2] = {3, 6}, other[2] = {4, 5};
+    static const int32_t one[2] = {3, 5}, other[2] = {4, 4};
     static const double delta = 1e-3;
     const struct dpf_vote_plan gaussian = {DPF_VOTE_GNMAX, 1, 0, 0};
     const struct dpf_vote_plan halved = {DPF_VOTE_GNMAX, 0.4, 0, 0};

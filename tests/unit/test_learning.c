@@ -35,6 +35,9 @@ static void test_first_steps(void)
     CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("sgd"), 2, 1), 0.64, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("momentum"), 2, 1),
                            0.8 - 0.1 * (0.9 * 2 + 1.6), 1e-6);
+    /* the first step is of 2 + 0.9 * 2, and ends at 0.62 with the gradient 1.24 */
+    CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("nesterov"), 2, 1),
+                           0.62 - 0.1 * (1.24 + 0.9 * (0.9 * 2 + 1.24)), 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("adam"), 1, 1), 0.9,
                            1e-6); /* rate times the sign */
     CU_ASSERT_DOUBLE_EQUAL(after(dpf_step_kind_find("adadelta"), 1, 1),

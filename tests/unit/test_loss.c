@@ -16,13 +16,14 @@ static void test_gradients(void)
     struct dpf_seeded r;
     dpf_seeded_init(&r, "test loss", 1, 0);
     for (const struct dpf_loss *loss = dpf_losses; loss->name; loss++) {
-        bool spatial = loss->targets == DPF_TARGET_VOXEL_LABELS;
-        int64_t voxels = spatial ? VOXELS : 1, count = CLASSES * voxels;
-        float z[MOST], values[2 * CLASSES], gradient[MOST], ignored[MOST];
+        bool vector =
+            loss->targets == DPF_TARGET_LABEL || loss->targets == DPF_TARGET_COEFFICIENTS;
+        int64_t voxels = vector ? 1 : VOXELS, count = CLASSES * voxels;
+        float z[MOST], values[MOST], gradient[MOST], ignored[MOST];
         struct dpf_loss_target target = {labels, values};
         for (int i = 0; i < MOST; i++)
             z[i] = (float)dpf_seeded_normal(&r);
-        for (int i = 0; i < 2 * CLASSES; i++)
+        for (int i = 0; i < MOST; i++)
             values[i] = (float)dpf_seeded_normal(&r);
         loss->example(CLASSES, voxels, z, &target, gradient);
         double worst = 0;
@@ -66,6 +67,39 @@ static void test_values(void)
     CU_ASSERT_DOUBLE_EQUAL((dpf_loss_find("dice"))->example(2, 2, sure, &t, g), 0, 1e-12);
 }
 
+/* Soft targets that are sure are labels; voxel-dice is its two parts, class 0 left out of
+ * the second. */
+static void test_parts(void)
+{
+    static const int32_t labels[VOXELS] = {2, 0, 1, 1, 0};
+    float z[MOST], sure[MOST] = {0}, g[MOST], h[MOST];
+    for (int i = 0; i < MOST; i++)
+        z[i] = (float)(i * 7 % 11) / 4;
+    for (int v = 0; v < VOXELS; v++)
+        sure[v * CLASSES + labels[v]] = 1;
+    struct dpf_loss_target t = {labels, sure};
+    double hard = dpf_loss_find("voxel")->example(CLASSES, VOXELS, z, &t, g);
+    double soft = dpf_loss_find("soft")->example(CLASSES, VOXELS, z, &t, h);
+    CU_ASSERT_DOUBLE_EQUAL(hard, soft, 1e-12);
+    for (int i = 0; i < MOST; i++)
+        CU_ASSERT_DOUBLE_EQUAL((double)g[i], (double)h[i], 1e-7);
+    double due = hard + 1;
+    for (int l = 1; l < CLASSES; l++) {
+        double both = 0, all = 0;
+        for (int v = 0; v < VOXELS; v++) {
+            double total = 0;
+            for (int k = 0; k < CLASSES; k++)
+                total += exp((double)z[v * CLASSES + k]);
+            double p = exp((double)z[v * CLASSES + l]) / total;
+            both += labels[v] == l ? p : 0;
+            all += p + (labels[v] == l);
+        }
+        due -= (2 * both + 1) / (all + 1) / (CLASSES - 1);
+    }
+    double mixed = dpf_loss_find("voxel-dice")->example(CLASSES, VOXELS, z, &t, g);
+    CU_ASSERT_DOUBLE_EQUAL(mixed, due, 1e-12);
+}
+
 /* Without noise the Taylor form is log 2 + (1/2 - y) z + z^2/8, and near 0 it is the
  * logistic loss. */
 static void test_taylor(void)
@@ -88,6 +122,7 @@ const char dpf_suite[] = "loss";
 const struct dpf_test dpf_tests[] = {
     {"gradients by finite differences", test_gradients},
     {"known values, and scores far from 0", test_values},
+    {"soft targets, and cross-entropy with Dice, from their parts", test_parts},
     {"the Taylor form is the logistic loss near 0", test_taylor},
     {0},
 };

@@ -435,6 +435,7 @@ static void test_dice(void)
     CU_ASSERT(s.per_class[3].f1 == 0);
     NEAR(s.dice_mean, (dice[0] + dice[1]) / 3);
     NEAR(s.dice_pooled_mean, 1.6 / 3);
+    NEAR(s.dice_foreground, 0.4);
     CU_ASSERT(s.examples == 2 && s.positions == 8);
     NEAR(s.accuracy, 0.75);
     /* two trials, however many voxels */
@@ -649,6 +650,7 @@ static void test_table_voxels(void)
                            "accuracy           0.5000  (95 % interval ") == text);
     CU_ASSERT(strstr(text, "mean Dice          0.5833\n"
                            "mean pooled Dice   0.5833\n"
+                           "foreground Dice    0.5000\n"
                            "NaN                1 without a prediction, counted as "
                            "wrong\n\n") != NULL);
     CU_ASSERT(

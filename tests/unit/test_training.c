@@ -125,7 +125,8 @@ static void begin(struct rig *g, struct dpf_optimiser o,
     start(g, o, plan, 2);
 }
 
-static const double rates[] = {0.3, 0.1, 0.03, 20}; /* of sgd, momentum, adam, adadelta */
+/* of sgd, momentum, adam, adadelta, nesterov */
+static const double rates[] = {0.3, 0.1, 0.03, 20, 0.1};
 
 static struct dpf_training_plan plan_of(enum dpf_sampling sampling, double validation,
                                         int64_t patience)
@@ -918,6 +919,9 @@ static void exact_step(struct exact *x, int step, double rate, const double *gra
         } else if (o->kind == dpf_step_kind_find("momentum")) {
             *m = 0.9 * *m + g;
             x->w[i] -= rate * *m;
+        } else if (o->kind == dpf_step_kind_find("nesterov")) {
+            *m = 0.9 * *m + g;
+            x->w[i] -= rate * (g + 0.9 * *m);
         } else if (o->kind == dpf_step_kind_find("adam")) {
             *m = 0.9 * *m + 0.1 * g;
             *v = 0.999 * *v + 0.001 * g * g;
@@ -974,7 +978,7 @@ static void check_optimiser(const struct dpf_step_kind *kind, double rate, doubl
 
 static void test_optimisers(void)
 {
-    static const double scale[] = {0.02, 0.01, 0.02, 2};
+    static const double scale[] = {0.02, 0.01, 0.02, 2, 0.01};
     for (const struct dpf_step_kind *kind = dpf_step_kinds; kind->name; kind++) {
         check_optimiser(kind, scale[kind - dpf_step_kinds], 0, 0);
         check_optimiser(kind, scale[kind - dpf_step_kinds], 0.125, 0);

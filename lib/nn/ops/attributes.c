@@ -9,6 +9,22 @@
 
 #include "base/banned.h"
 
+bool dpf_parse_dimensions(const char *text, struct dpf_shape *shape)
+{
+    char copy[96];
+    *shape = (struct dpf_shape){0};
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return false;
+    char *at = copy;
+    for (char *word; (word = strsep(&at, "x"));) {
+        uint64_t d;
+        if (shape->rank == 4 || !dpf_parse_uint(word, &d) || d < 1 || d > 1 << 30)
+            return false;
+        shape->dim[shape->rank++] = d;
+    }
+    return true;
+}
+
 /* "3", "3x5" or "3x3x3" into the last dimensions; the others get `rest`. */
 static bool parse_sizes(const char *text, int64_t rest, int64_t least, int64_t out[3])
 {
@@ -68,6 +84,18 @@ static bool parse_positive(const char *text, void *to)
     return dpf_parse_real(text, out) && *out > 0;
 }
 
+static bool parse_deviation(const char *text, void *to)
+{
+    double *out = to;
+    return dpf_parse_real(text, out) && *out >= 0 && *out <= 1e6;
+}
+
+static bool parse_shape(const char *text, void *to)
+{
+    struct dpf_shape *out = to;
+    return dpf_parse_dimensions(text, out) && (out->rank == 3 || out->rank == 4);
+}
+
 #define AT(member) offsetof(struct dpf_node, member)
 static const struct {
     const char *name;
@@ -88,6 +116,8 @@ static const struct {
     {"alpha", DPF_ATTRIBUTE_ALPHA, AT(alpha), parse_positive},
     {"beta", DPF_ATTRIBUTE_BETA, AT(beta), parse_positive},
     {"base", DPF_ATTRIBUTE_BASE, AT(base), parse_positive},
+    {"sigma", DPF_ATTRIBUTE_SIGMA, AT(sigma), parse_deviation},
+    {"shape", DPF_ATTRIBUTE_SHAPE, AT(shape), parse_shape},
     {NULL, 0, 0, NULL},
 };
 

@@ -20,8 +20,12 @@ enum dpf_attribute {
     DPF_ATTRIBUTE_ALPHA = 1 << 10,
     DPF_ATTRIBUTE_BETA = 1 << 11,
     DPF_ATTRIBUTE_BASE = 1 << 12,
+    DPF_ATTRIBUTE_SIGMA = 1 << 13,
+    DPF_ATTRIBUTE_SHAPE = 1 << 14,
 };
 
+/* "1x28x28": one to four numbers from 1 to 2^30. */
+bool dpf_parse_dimensions(const char *text, struct dpf_shape *shape);
 /* What they are where a text does not give them. A stride of 0 is not given: it depends
  * on the operation. */
 void dpf_attributes_default(struct dpf_node *n);

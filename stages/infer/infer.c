@@ -3,14 +3,17 @@
 #include <string.h>
 
 #include "exchange/model_reader.h"
+#include "labels.h"
 #include "nn/initialise.h"
+#include "nn/model_cut.h"
 
 #include "base/banned.h"
 
 static struct inference {
     /* what the user asked for, then what it takes */
-    const char *model, *arch, *weights, *init, *x, *as, *node, *backend;
+    const char *model, *arch, *weights, *init, *x, *as, *node, *from, *backend;
     int64_t threads, seed;
+    bool labels;
     const struct dpf_kernels *kernels; /* of the backend */
     struct dpf_model_reader reader;
     int target; /* index of the field that holds the values */
@@ -32,6 +35,12 @@ static const struct dpf_option options[] = {
                 "seed of random weights; the same seed gives the same weights (0)"),
     DPF_OPT_STRING("node", &state.node, "NAME",
                    "the node to compute (the network's output)"),
+    DPF_OPT_STRING("from", &state.from, "NAME",
+                   "start at this node: the field holds its values (a decoder behind its "
+                   "code)"),
+    DPF_OPT_FLAG("labels", &state.labels,
+                 "write the class of the highest score, at each position, instead of "
+                 "scores"),
     DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
     DPF_OPT_STRING("as", &state.as, "NAME",
                    "the field to write the values to (the one that was read)"),
@@ -96,14 +105,36 @@ static enum dpf_status declare(struct inference *v, struct dpf_stage *s,
     const struct dpf_node *n = &v->reader.source.model.nodes[v->reader.node];
     const char *name = v->as ? v->as : v->x;
     struct dpf_field *f = dpf_header_field(&s->out, name);
+    struct dpf_shape shape = v->labels ? dpf_labels_shape(&n->shape) : n->shape;
+    enum dpf_dtype dtype = v->labels ? DPF_U8 : DPF_F32;
     if (f && strcmp(name, v->x) != 0)
         return dpf_fail(e, DPF_USAGE, "the stream has a field '%s' already", name);
+    if (v->labels && (n->shape.dim[0] < 2 || n->shape.dim[0] > 256))
+        return dpf_fail(e, DPF_USAGE, "'--labels' needs 2 to 256 classes, not %llu",
+                        (unsigned long long)n->shape.dim[0]);
     if (!f)
-        f = dpf_header_add_field(&s->out, name, DPF_F32, &n->shape);
+        f = dpf_header_add_field(&s->out, name, dtype, &shape);
     if (!f)
         return dpf_fail(e, DPF_USAGE, "'%s' cannot be added as a field", name);
-    dpf_field_redefine(f, DPF_F32, &n->shape);
+    dpf_field_redefine(f, dtype, &shape);
+    f->classes = v->labels ? n->shape.dim[0] : 0;
     v->target = (int)(f - s->out.fields);
+    return DPF_OK;
+}
+
+static enum dpf_status start_at(struct dpf_model_stream *m, const char *from,
+                                struct dpf_error *e)
+{
+    struct dpf_model rest;
+    float *parameters;
+    enum dpf_status status =
+        dpf_model_cut(&m->model, m->parameters, from, &rest, &parameters, e);
+    if (status != DPF_OK)
+        return status;
+    dpf_model_release(&m->model);
+    free(m->parameters);
+    m->model = rest;
+    m->parameters = parameters;
     return DPF_OK;
 }
 
@@ -115,6 +146,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         v->model ? dpf_model_stream_read(source, v->model, NULL, NULL, e)
                  : dpf_model_stream_first_weights(source, s, v->weights, v->init,
                                                   (uint64_t)v->seed, e);
+    if (status == DPF_OK && v->from)
+        status = start_at(source, v->from, e);
     if (status == DPF_OK)
         status = dpf_model_reader_find(&v->reader, v->node, source->model.output, e);
     if (status != DPF_OK)
@@ -146,6 +179,8 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
         return status;
     struct dpf_lot_values want = {.node = v->reader.node, .values = values.data};
     status = dpf_engine_values(&v->reader.engine, &lot, &want, e);
+    if (status == DPF_OK && v->labels)
+        status = dpf_scores_to_labels(&n->shape, b->rows, &values, e);
     if (v->target < b->count)
         dpf_tensor_release(&b->tensor[v->target]);
     else

@@ -32,6 +32,8 @@ static void add_format(const struct dpf_format_entry *f, struct dpf_text *out)
     struct dpf_text endings = {0};
     for (const char *const *ending = f->format->endings; *ending; ending++)
         dpf_text_addf(&endings, "%s%s", endings.size ? " " : "", *ending);
+    if (f->format->scheme)
+        dpf_text_addf(&endings, "%sFOLDER", f->format->scheme);
     dpf_text_addf(out, "  %-7s %-16s %-13s %s%s\n", f->name, f->format->title,
                   dpf_text_get(&endings), f->format->gives,
                   f->format->many ? "; several files" : "");
@@ -44,7 +46,7 @@ void dpf_catalog_tables(struct dpf_text *out)
                   "fields", "from");
     for (const struct dpf_set_entry *s = dpf_sets; s->name; s++)
         add_set(s, out);
-    dpf_text_addf(out, "\nfiles\n  %-7s %-16s %-13s %s\n", "format", "", "names end in",
+    dpf_text_addf(out, "\nfiles\n  %-7s %-16s %-13s %s\n", "format", "", "names",
                   "gives");
     for (const struct dpf_format_entry *f = dpf_formats; f->name; f++)
         add_format(f, out);

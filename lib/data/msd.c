@@ -334,9 +334,9 @@ static enum dpf_status list_files(const struct dpf_load_request *q,
 }
 
 const struct dpf_format dpf_format_msd = {
-    .title = "a task of the Medical Segmentation Decathlon, msd:FOLDER",
+    .title = "decathlon task",
     .endings = (const char *const[]){NULL},
-    .gives = "x f32 CxDxHxW, each volume scaled by its own mean and deviation; mask",
+    .gives = "x f32 CxDxHxW, mask, with --size DxHxW",
     .takes = DPF_TAKES("size", "count"),
     .scheme = "msd:",
     .list = list_files,

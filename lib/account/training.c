@@ -189,6 +189,10 @@ static double claim(const struct shape *shape, int64_t steps, double delta)
     struct dpf_training_plan sampled = *shape->plan;
     struct shape as_sampled = *shape;
     sampled.sampling = DPF_SAMPLE_POISSON;
+    if (sampled.noise.claimed_share > 0) {
+        sampled.noise.multiplier *= sampled.noise.claimed_share;
+        sampled.noise.final_multiplier *= sampled.noise.claimed_share;
+    }
     as_sampled.plan = &sampled;
     return schedule_cost(&as_sampled, DPF_METHOD_MOMENTS, steps, delta);
 }
@@ -206,7 +210,12 @@ event_of(const struct dpf_training *t, const struct dpf_spending *spending, int6
         .sensitivity = dpf_training_sensitivity(t, epoch) * lot_change(&t->plan),
         .relation = poisson ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
         .tells_count = poisson && !t->plan.noise.population,
-        .claimed = {0, 0, "Abadi et al. 2016, moments accountant for sampled lots"},
+        .claimed =
+            {0, 0,
+             t->plan.noise.claimed_share > 0
+                 ? "moments accountant for sampled lots, with one layer's clip norm "
+                   "for that of all"
+                 : "Abadi et al. 2016, moments accountant for sampled lots"},
         .proven = {0, 0,
                    poisson ? "sampled Gaussian, privacy loss distribution"
                            : "Gaussian on disjoint lots, no amplification"}};

@@ -63,6 +63,9 @@ const struct dpf_node *dpf_model_find(const struct dpf_model *m, const char *nam
 /* Numbers that training adjusts. */
 uint64_t dpf_model_parameter_count(const struct dpf_model *m);
 
+/* Nodes with parameters: what '--clip layer' clips one by one. */
+size_t dpf_model_layers(const struct dpf_model *m);
+
 /* The text of a named architecture (abadi-mnist, adlm-mnist, ...), or NULL. */
 const char *dpf_architecture(const char *name);
 /* Their names, ended by NULL. */

@@ -250,6 +250,14 @@ void dpf_model_release(struct dpf_model *m)
     *m = (struct dpf_model){0};
 }
 
+size_t dpf_model_layers(const struct dpf_model *m)
+{
+    size_t layers = 0;
+    for (size_t i = 0; i < m->count; i++)
+        layers += m->nodes[i].parameter_count > 0;
+    return layers;
+}
+
 uint64_t dpf_model_parameter_count(const struct dpf_model *m)
 {
     uint64_t sum = 0;

@@ -162,10 +162,9 @@ double dpf_training_sampling_rate(const struct dpf_training *t)
 
 double dpf_training_sensitivity(const struct dpf_training *t, int64_t epoch)
 {
-    size_t layers = 0;
-    for (size_t i = 0; i < t->engine->model->count; i++)
-        layers += t->engine->model->nodes[i].parameter_count > 0;
-    double parts = t->plan.rule == DPF_CLIP_LAYER ? sqrt((double)layers) : 1;
+    double parts = t->plan.rule == DPF_CLIP_LAYER
+                       ? sqrt((double)dpf_model_layers(t->engine->model))
+                       : 1;
     return dpf_training_clip(&t->plan, epoch) * parts *
            (1 + dpf_lot_sum_margin(t->engine->model->span));
 }

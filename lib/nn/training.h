@@ -49,6 +49,9 @@ extern const struct dpf_sampling_choice dpf_sampling_choices[]; /* ended by one 
 struct dpf_noise_plan {
     double multiplier, final_multiplier; /* 0: no noise */
     double final_clip_l2;
+    double
+        claimed_share;  /* of the multiplier in what a paper claims for it, if that takes
+                         * one layer's clip norm for all: multiplier times this; or 0 */
     int64_t population; /* public number of examples; 0: take the number that came */
     int64_t max_steps;  /* stop here, before a budget is exceeded; 0: no such end */
     bool insecure;      /* lots and noise from the plan's seed: no protection */

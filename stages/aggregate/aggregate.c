@@ -1,13 +1,12 @@
 /* aggregate: what many have sent, as one: owners' randomised messages, teachers' answers.
  */
 #include "aggregate.h"
+#include "account/code_noise.h"
 
 #include "base/banned.h"
 
 static struct dpf_aggregate state = {
     .field = "x", .label = "y", .calibration = "exact", .seed = -1};
-
-static const char *const calibrations[] = {"exact", "paper", NULL};
 
 static const struct dpf_option options[] = {
     DPF_OPT_STRING("field", &state.field, "NAME",
@@ -26,9 +25,13 @@ static const struct dpf_option options[] = {
                    "a noisy test of their largest count"),
     DPF_OPT_FLAG("codes", &state.codes,
                  "codes: the mean of each query's codes with Gaussian noise"),
+    DPF_OPT_FLAG(
+        "blank", &state.blank,
+        "codes: write the noise alone, as if every code were 0: it costs nothing "
+        "and shows what a decoder makes of noise (needs --inputs)"),
     DPF_OPT_REAL("norm", &state.norm, "R", 1e-6, 1e6,
                  "codes: longer ones are shortened to this L2 norm, which is public"),
-    DPF_OPT_CHOICE("calibration", &state.calibration, calibrations, "HOW",
+    DPF_OPT_CHOICE("calibration", &state.calibration, dpf_calibrations, "HOW",
                    "codes: how --epsilon chooses the noise: exact (composition of "
                    "Gaussian mechanisms) or paper (Renyi divergence) (exact)"),
     DPF_OPT_INT("teachers", &state.teachers, "K", 1, DPF_VOTE_MAX_TEACHERS,
@@ -69,10 +72,10 @@ static enum dpf_status check_kind(struct dpf_stage *s, bool answers, struct dpf_
 {
     static const char *const of_messages[] = {"public", "public-weight", NULL};
     static const char *const of_answers[] = {
-        "codes",           "norm",         "calibration",   "vote",
-        "teachers",        "noise",        "threshold",     "threshold-noise",
-        "answers",         "epsilon",      "delta",         "inputs",
-        "distinct-owners", "private-cost", "insecure-seed", NULL};
+        "codes",         "blank", "norm",      "calibration",     "vote",
+        "teachers",      "noise", "threshold", "threshold-noise", "answers",
+        "epsilon",       "delta", "inputs",    "distinct-owners", "private-cost",
+        "insecure-seed", NULL};
     for (const char *const *name = answers ? of_messages : of_answers; *name; name++)
         if (dpf_option_given(&s->parsed, *name))
             return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to %s", *name,
@@ -95,6 +98,8 @@ static enum dpf_status check_codes(struct dpf_stage *s, struct dpf_error *e)
                                          : "norm");
     if (v->noise == 0 && v->epsilon == 0)
         return dpf_fail(e, DPF_USAGE, "codes need '--noise' or '--epsilon'");
+    if (v->blank && !v->inputs)
+        return dpf_fail(e, DPF_USAGE, "option '--blank' needs '--inputs'");
     if (v->noise > 0 && dpf_option_given(&s->parsed, "calibration"))
         return dpf_fail(e, DPF_USAGE, "'--noise' leaves nothing to '--calibration'");
     return DPF_OK;
@@ -107,6 +112,8 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "'--public' and '--public-weight' go together");
     if (v->codes)
         return check_codes(s, e);
+    if (v->blank)
+        return dpf_fail(e, DPF_USAGE, "option '--blank' needs '--codes'");
     if (!v->vote)
         return DPF_OK;
     bool confident =

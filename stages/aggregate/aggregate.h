@@ -16,7 +16,7 @@ struct dpf_aggregate {
     double known_weight;
     /* of answers */
     const char *vote, *inputs, *calibration;
-    bool codes;
+    bool codes, blank;
     double norm, noise, threshold, threshold_noise, epsilon, delta;
     int64_t teachers, most_answers, seed;
     bool distinct_owners, private_cost;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/code_noise.h"
 #include "account/compose.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -44,23 +45,16 @@ static void tell_plan(const struct release *r)
 }
 
 /* The noise multiplier: as given, or for --epsilon by the calibration. */
-static enum dpf_status choose_multiplier(struct release *r, double *multiplier,
+static enum dpf_status choose_multiplier(const struct release *r, double *multiplier,
                                          struct dpf_error *e)
 {
     const struct dpf_aggregate *v = r->v;
-    double queries = (double)v->tallies.queries;
-    enum dpf_status status = DPF_OK;
-    if (v->noise > 0)
+    if (v->noise > 0) {
         *multiplier = dpf_code_multiplier(v->answers.count, v->norm, v->noise);
-    else if (strcmp(v->calibration, "paper") == 0)
-        *multiplier = dpf_code_paper_multiplier(v->epsilon, queries, v->delta);
-    else {
-        r->spent.parameter = 1;
-        status = dpf_solve_parameter(DPF_METHOD_BEST, &r->spent, 1, 0, v->epsilon,
-                                     v->delta, e);
-        *multiplier = r->spent.parameter * (1 + 0x1p-48);
+        return DPF_OK;
     }
-    return status;
+    return dpf_code_calibrate(v->calibration, v->tallies.queries, v->epsilon, v->delta,
+                              multiplier, e);
 }
 
 static enum dpf_status plan_cost(struct release *r, struct dpf_error *e)
@@ -126,7 +120,10 @@ static enum dpf_status begin(struct release *r, struct dpf_error *e)
     r->code = (int)(f - s->out.fields);
     s->out.has_records = true;
     s->out.records = r->spent.count;
-    if (s->in.is_private) {
+    if (r->v->blank) { /* of the inputs alone, whose standing it has */
+        dpf_values_release(&s->out.events);
+        dpf_values_append(&s->out.events, &r->v->answers.asked);
+    } else if (s->in.is_private) {
         add_event(r);
         dpf_standing_protect(&s->out);
     }
@@ -139,9 +136,12 @@ static enum dpf_status release_rows(struct release *r, struct dpf_batch *b,
 {
     enum dpf_status status = dpf_tallies_load(&r->v->tallies, r->next, b->rows, e);
     float *out = b->tensor[r->code].data;
-    for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++)
-        dpf_code_release(&r->mean, &r->random, dpf_tallies_at(&r->v->tallies, i).sums,
-                         out + i * r->mean.values);
+    for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++) {
+        int64_t *sums = dpf_tallies_at(&r->v->tallies, i).sums;
+        if (r->v->blank)
+            memset(sums, 0, r->mean.values * sizeof *sums);
+        dpf_code_release(&r->mean, &r->random, sums, out + i * r->mean.values);
+    }
     r->next += b->rows;
     return status == DPF_OK ? dpf_stage_emit(r->s, b, e) : status;
 }
@@ -208,7 +208,10 @@ enum dpf_status dpf_codes_release(struct dpf_stage *s, struct dpf_error *e)
         dpf_random_init_insecure(&r->random, "aggregate", (uint64_t)v->seed, 0);
     if (status == DPF_OK)
         status = v->inputs ? write_inputs(r, e) : write_numbers(r, e);
-    if (status == DPF_OK)
+    if (status == DPF_OK && v->blank)
+        dpf_notice("%llu codes of noise alone: no answer was used, nothing is spent",
+                   (unsigned long long)r->spent.count);
+    else if (status == DPF_OK)
         dpf_notice("%llu queries answered, epsilon %.4f at delta %g",
                    (unsigned long long)r->spent.count, ceil(r->epsilon * 1e4) / 1e4,
                    v->delta);

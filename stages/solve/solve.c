@@ -4,27 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/code_noise.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 #include "base/banned.h"
 
 static struct dpf_solve state = {
-    .field = "x", .repair = "ridge", .ridge = 1, .prior_weight = 1};
+    .repair = "ridge", .calibration = "exact", .ridge = 1, .prior_weight = 1};
 
-static const struct dpf_solver solvers[] = {{"quadratic",
-                                             {"repair", "ridge", "prior", "prior-weight"},
-                                             dpf_solve_form_check,
-                                             dpf_solve_form_open,
-                                             dpf_solve_form_add,
-                                             dpf_solve_form_finish},
-                                            {"components",
-                                             {"components", "whiten", "field"},
-                                             dpf_solve_components_check,
-                                             dpf_solve_components_open,
-                                             dpf_solve_components_add,
-                                             dpf_solve_components_finish},
-                                            {.name = NULL}};
+static const struct dpf_solver solvers[] = {
+    {"quadratic",
+     {"repair", "ridge", "prior", "prior-weight"},
+     dpf_solve_form_check,
+     dpf_solve_form_open,
+     dpf_solve_form_add,
+     dpf_solve_form_finish},
+    {"components",
+     {"components", "whiten", "field"},
+     dpf_solve_components_check,
+     dpf_solve_components_open,
+     dpf_solve_components_add,
+     dpf_solve_components_finish},
+    {"mask-components",
+     {"components", "field", "radius", "epsilon", "delta", "teachers", "queries",
+      "calibration", "shrink"},
+     dpf_solve_masks_check,
+     dpf_solve_masks_open,
+     dpf_solve_masks_add,
+     dpf_solve_masks_finish},
+    {.name = NULL}};
 
 static const struct dpf_option options[] = {
     {.name = "what",
@@ -32,8 +41,10 @@ static const struct dpf_option options[] = {
      .target = &state.what,
      DPF_CHOICES(solvers),
      .arg = "WHAT",
-     .help = "quadratic: the minimum of the quadratic form that 'perturb' or 'aggregate' "
-             "wrote; components: the principal components of the records",
+     .help =
+         "quadratic: the minimum of the quadratic form that 'perturb' or 'aggregate' "
+         "wrote; components: the principal components of the records; mask-components: "
+         "those of masks, as an encoder and its decoder (PCA-PATE)",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_CHOICE(
         "repair", &state.repair, dpf_repair_words, "HOW",
@@ -48,23 +59,52 @@ static const struct dpf_option options[] = {
     DPF_OPT_REAL("prior-weight", &state.prior_weight, "W", 0, 1e9,
                  "quadratic: weight of each record of --prior (1)"),
     DPF_OPT_INT("components", &state.component_count, "K", 1, 8192,
-                "components: number of components (required)"),
+                "components: number of components (required); mask-components: the most "
+                "of them"),
     DPF_OPT_REAL("whiten", &state.whiten, "W", 0, 1,
                  "components: divide each by its standard deviation to the power W (0)"),
     DPF_OPT_STRING("field", &state.field, "NAME",
-                   "components: the field with the records (x)"),
+                   "the field with the records (x) or masks (mask)"),
+    DPF_OPT_REAL(
+        "radius", &state.radius, "R", 1e-6, 1e6,
+        "mask-components: codes are divided by R (the largest norm of the masks' "
+        "codes)"),
+    DPF_OPT_REAL("epsilon", &state.epsilon, "E", 1e-6, 1e4,
+                 "mask-components: choose how many components for the noise that "
+                 "'aggregate --codes' will add at this epsilon"),
+    DPF_OPT_REAL("delta", &state.delta, "D", 1e-300, 0.5,
+                 "mask-components: the delta of --epsilon"),
+    DPF_OPT_INT("teachers", &state.teachers, "K", 1, 1 << 20,
+                "mask-components: the number of teachers, for --epsilon"),
+    DPF_OPT_INT("queries", &state.queries, "N", 1, 1e9,
+                "mask-components: the number of queries, for --epsilon (that of masks)"),
+    DPF_OPT_CHOICE("calibration", &state.calibration, dpf_calibrations, "HOW",
+                   "mask-components: how --epsilon gives the noise, as in 'aggregate' "
+                   "(exact)"),
+    DPF_OPT_FLAG("shrink", &state.shrink,
+                 "mask-components: decode by the mean of masks given the noisy code"),
     DPF_OPT_OUTFILE("export", &state.export_file, "FILE",
                     "write the weights as safetensors"),
     DPF_OPT_END,
 };
 
+static bool takes(const struct dpf_solver *solver, const char *option)
+{
+    const char *const *o = solver->options;
+    while (*o && strcmp(*o, option) != 0)
+        o++;
+    return *o != NULL;
+}
+
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_solve *v = s->state;
     v->solver = DPF_FIND(solvers, v->what);
+    if (!v->field)
+        v->field = strcmp(v->what, "mask-components") == 0 ? "mask" : "x";
     for (const struct dpf_solver *other = solvers; other->name; other++)
         for (const char *const *o = other->options; other != v->solver && *o; o++)
-            if (dpf_option_given(&s->parsed, *o))
+            if (dpf_option_given(&s->parsed, *o) && !takes(v->solver, *o))
                 return dpf_fail(e, DPF_USAGE,
                                 "option '--%s' does not go with '--what %s'", *o,
                                 v->what);
@@ -101,6 +141,7 @@ static void on_release(struct dpf_stage *s)
 {
     struct dpf_solve *v = s->state;
     dpf_components_release(&v->components);
+    dpf_mask_coder_release(&v->masks);
     dpf_model_stream_release(&v->result);
 }
 
@@ -123,8 +164,11 @@ enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features
 static const struct dpf_stage_info info = {
     .name = "solve",
     .summary = "compute a model in closed form: least squares or principal components",
-    .reads = "one quadratic form (gram, moment, noise, intercept); or x: numbers",
-    .writes = "a model: a dense layer with its weights",
+    .reads =
+        "one quadratic form (gram, moment, noise, intercept); or x: numbers; or mask: "
+        "labels",
+    .writes =
+        "a model with its weights: a dense layer; of masks an encoder and a decoder",
     .privacy = "none spent: a model of private numbers is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow solve "
                "--what components --components 8 | dpflow inspect",

@@ -1,28 +1,33 @@
 /* Models in closed form: from the coefficients of a quadratic form the dense layer that
- * minimises it, from records their principal components. Each is a solver: one row of a
- * table, chosen by '--what'. */
+ * minimises it, from records or masks their principal components. Each is a solver: one
+ * row of a table, chosen by '--what'. */
 #ifndef DPF_STAGE_SOLVE_H
 #define DPF_STAGE_SOLVE_H
 
 #include "exchange/model_stream.h"
 #include "nn/components.h"
+#include "nn/mask_coder.h"
 
 struct dpf_solve {
     /* what the user asked for */
     const char *what, *field, *repair, *prior, *export_file;
-    double ridge, whiten, prior_weight;
-    int64_t component_count; /* 0: not given */
+    const char *calibration;
+    double ridge, whiten, prior_weight, radius, epsilon, delta;
+    int64_t component_count, queries, teachers; /* 0: not given */
+    bool shrink;
     /* what it takes */
     const struct dpf_solver *solver; /* the row of `what` */
     int x;                           /* number of the records' field */
     struct dpf_components components;
+    struct dpf_mask_coder masks;
+    struct dpf_shape mask_shape;
     struct dpf_model_stream result; /* has parameters as soon as it is solved */
 };
 
 /* A row of the table in solve.c. */
 struct dpf_solver {
     const char *name;
-    const char *options[5]; /* those of this solver alone, ended by NULL */
+    const char *options[10]; /* those of this solver alone, ended by NULL */
     enum dpf_status (*check)(const struct dpf_stage *s, struct dpf_error *e);
     enum dpf_status (*open)(struct dpf_stage *s, struct dpf_error *e);
     enum dpf_status (*add)(struct dpf_stage *s, struct dpf_batch *b, struct dpf_error *e);
@@ -44,6 +49,13 @@ enum dpf_status dpf_solve_components_open(struct dpf_stage *s, struct dpf_error 
 enum dpf_status dpf_solve_components_add(struct dpf_stage *s, struct dpf_batch *b,
                                          struct dpf_error *e);
 enum dpf_status dpf_solve_components_finish(struct dpf_stage *s, struct dpf_error *e);
+
+/* The principal components of masks, as an encoder and its decoder. */
+enum dpf_status dpf_solve_masks_check(const struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_solve_masks_open(struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_solve_masks_add(struct dpf_stage *s, struct dpf_batch *b,
+                                    struct dpf_error *e);
+enum dpf_status dpf_solve_masks_finish(struct dpf_stage *s, struct dpf_error *e);
 
 /* A dense layer into `m`, its weights all 0. */
 enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features,

@@ -106,6 +106,11 @@ enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "give one of --arch and --model");
     if (dpf_option_given(&s->parsed, "clip") && v->clip_l2 == 0)
         return dpf_fail(e, DPF_USAGE, "option '--clip' needs '--clip-l2'");
+    if (dpf_option_given(&s->parsed, "noise-unit") &&
+        (strcmp(v->clip, "layer") != 0 || v->noise_multiplier == 0))
+        return dpf_fail(e, DPF_USAGE,
+                        "option '--noise-unit' needs '--clip layer' and "
+                        "'--noise-multiplier'");
     if (v->patience && v->validation == 0)
         return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
     if (v->weights && v->model)

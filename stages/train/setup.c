@@ -1,5 +1,6 @@
 /* What a training takes: the network and its first weights, the records, engine,
  * optimiser and plan. */
+#include <math.h>
 #include <string.h>
 
 #include "account/training.h"
@@ -120,8 +121,19 @@ enum dpf_status dpf_train_optimiser(const struct dpf_train *v,
                               v->start.model.span, e);
 }
 
+/* A multiplier in units of one layer's clip norm C is smaller in units of the
+ * sensitivity of all layers together, C sqrt L; papers that pass over this claim the
+ * former. */
+static double layers_share(const struct dpf_train *v)
+{
+    return strcmp(v->noise_unit, "layer") == 0
+               ? sqrt((double)dpf_model_layers(&v->start.model))
+               : 1;
+}
+
 struct dpf_training_plan dpf_train_plan(const struct dpf_train *v, uint64_t seed)
 {
+    double share = layers_share(v);
     return (struct dpf_training_plan){
         .epochs = v->epochs,
         .lot = v->lot,
@@ -136,8 +148,9 @@ struct dpf_training_plan dpf_train_plan(const struct dpf_train *v, uint64_t seed
         .validation = v->validation,
         .patience = v->patience,
         .watched = v->watched.rows ? &v->watched : NULL,
-        .noise = {.multiplier = v->noise_multiplier,
-                  .final_multiplier = v->final_noise_multiplier,
+        .noise = {.multiplier = v->noise_multiplier / share,
+                  .final_multiplier = v->final_noise_multiplier / share,
+                  .claimed_share = share > 1 ? share : 0,
                   .final_clip_l2 = v->final_clip_l2,
                   .population = v->population,
                   .insecure = v->seed >= 0}};

@@ -13,12 +13,15 @@ static struct dpf_train state = {.x = "x",
                                  .schedule = "constant",
                                  .sampling = "shuffle",
                                  .clip = "flat",
+                                 .noise_unit = "joint",
                                  .backend = "cpu",
                                  .checkpoint_seconds = 60,
                                  .momentum = 0.9,
                                  .confidence = 0.95,
                                  .lot = 128,
                                  .seed = -1};
+
+static const char *const noise_units[] = {"joint", "layer", NULL};
 
 static const struct dpf_option options[] = {
     {.name = "arch",
@@ -70,6 +73,10 @@ static const struct dpf_option options[] = {
     DPF_OPT_REAL(
         "final-noise-multiplier", &state.final_noise_multiplier, "S", 0.02, 1e6,
         "the multiplier of the last epoch; it changes linearly from epoch to epoch"),
+    DPF_OPT_CHOICE("noise-unit", &state.noise_unit, noise_units, "WHAT",
+                   "with --clip layer, what noise multipliers are multiples of: the "
+                   "sensitivity of all layers together, or one layer's clip norm, which "
+                   "papers then claim an epsilon for (joint)"),
     DPF_OPT_REAL("target-epsilon", &state.target_epsilon, "E", 1e-6, 1e4,
                  "choose the noise for this epsilon; with --noise-multiplier, stop "
                  "before this epsilon is exceeded"),

@@ -9,7 +9,8 @@
 struct dpf_train {
     /* what the user asked for */
     const char *arch, *model, *weights, *export_file, *x, *y, *loss, *optimiser_kind;
-    const char *init, *schedule, *sampling, *clip, *backend, *checkpoint, *curve;
+    const char *init, *schedule, *sampling, *clip, *noise_unit, *backend, *checkpoint,
+        *curve;
     const char *watch, *history;
     double rate, momentum, final_rate, l1, l2, clip_l2, validation, checkpoint_seconds;
     double noise_multiplier, final_noise_multiplier, final_clip_l2, target_epsilon, delta;

@@ -19,12 +19,14 @@
 
 #include "harness.h"
 #include "privacy/clip.h"
+#include "privacy/code_mean.h"
 #include "privacy/gaussian.h"
 #include "privacy/grid.h"
 #include "privacy/laplace.h"
 #include "privacy/response.h"
 #include "privacy/selection.h"
 #include "privacy/tradeoff.h"
+#include "privacy/vote.h"
 
 #include "base/banned.h"
 
@@ -498,6 +500,121 @@ static void test_rounded_sensitivity(void)
     CU_ASSERT(l.scale >= l.sensitivity_l1 / 1 && l.epsilon <= 1);
     CU_ASSERT(l.sensitivity_l1 / l.scale <= l.epsilon);
     CU_ASSERT(g.noise_stddev >= g.sensitivity_l2);
+}
+
+/* ----------------------------------------------------------------------- teachers */
+
+/* Votes on one query, before and after one teacher changed its vote, and what is left of
+ * each kind of noise: 1 unless the mechanism is broken on purpose. */
+struct ballot {
+    struct dpf_vote_plan plan;
+    int classes;
+    int32_t counts[2][3];
+    double of_answer, of_test;
+};
+
+/* The class, or -1 where the test fails. */
+static void draw_ballot(const void *context, struct dpf_random *r, int input, double *out,
+                        size_t count)
+{
+    const struct ballot *b = context;
+    const int32_t *counts = b->counts[input];
+    struct dpf_vote v;
+    CU_ASSERT_FATAL(dpf_vote_init(&v, &b->plan, (size_t)b->classes, NULL) == DPF_OK);
+    v.maximum.noise_stddev *= b->of_answer;
+    v.laplace.scale *= b->of_answer;
+    v.test.noise_stddev *= b->of_test;
+    for (size_t i = 0; i < count; i++)
+        out[i] =
+            dpf_vote_passes(&v, r, counts) ? (double)dpf_vote_answer(&v, r, counts) : -1;
+    dpf_vote_release(&v);
+}
+
+/* What is proven of one query (privacy/vote.h). */
+static double ballot_epsilon(const struct dpf_vote_plan *plan, double delta)
+{
+    double test = plan->kind == DPF_VOTE_CONFIDENT ? 1 / plan->threshold_noise : 0;
+    return plan->kind == DPF_VOTE_LNMAX
+               ? 2 / plan->noise
+               : dpf_gdp_epsilon(hypot(M_SQRT2 / plan->noise, test), delta);
+}
+
+/* Counts, or a threshold, for which the answer shows much of what the noise lets through;
+ * with half of the noise that is elsewhere. */
+static const struct ballot sound_ballots[] = {
+    {{DPF_VOTE_GNMAX, 1.5, 0, 0}, 2, {{0, 7}, {1, 6}}, 1, 1},
+    {{DPF_VOTE_LNMAX, 2, 0, 0}, 3, {{0, 12, 0}, {1, 11, 0}}, 1, 1},
+    {{DPF_VOTE_CONFIDENT, 20, 8.4, 1}, 3, {{5, 1, 0}, {6, 0, 0}}, 1, 1},
+};
+static const struct ballot broken_ballots[] = {
+    {{DPF_VOTE_GNMAX, 1.5, 0, 0}, 2, {{0, 4}, {1, 3}}, 0.5, 1},
+    {{DPF_VOTE_LNMAX, 2, 0, 0}, 3, {{0, 6, 0}, {1, 5, 0}}, 0.5, 1},
+    {{DPF_VOTE_CONFIDENT, 20, 6.9, 1}, 3, {{5, 1, 0}, {6, 0, 0}}, 1, 0.5},
+    /* a teacher whose vote weighs three */
+    {{DPF_VOTE_GNMAX, 1.5, 0, 0}, 2, {{0, 7}, {3, 4}}, 1, 1},
+};
+
+static void test_votes_stand(void)
+{
+    for (size_t i = 0; i < sizeof sound_ballots / sizeof *sound_ballots; i++) {
+        const struct ballot *b = &sound_ballots[i];
+        double delta = b->plan.kind == DPF_VOTE_LNMAX ? 0 : 1e-3;
+        check_stands(draw_ballot, b, delta, ballot_epsilon(&b->plan, delta), 0.4,
+                     "votes");
+    }
+}
+
+static void test_votes_fall(void)
+{
+    for (size_t i = 0; i < sizeof broken_ballots / sizeof *broken_ballots; i++) {
+        const struct ballot *b = &broken_ballots[i];
+        double delta = b->plan.kind == DPF_VOTE_LNMAX ? 0 : 1e-3;
+        check_falls(draw_ballot, b, delta, ballot_epsilon(&b->plan, delta),
+                    "votes with too little noise");
+    }
+}
+
+/* One of three teachers says one thing or its opposite; both are longer than the radius.
+ */
+struct codes {
+    double multiplier;
+    double share; /* of the noise */
+    bool uncut;
+};
+
+static void draw_codes(const void *context, struct dpf_random *r, int input, double *out,
+                       size_t count)
+{
+    const struct codes *c = context;
+    const float code[2] = {input ? 2.4F : -2.4F, input ? -1.8F : 1.8F};
+    struct dpf_code_mean m;
+    CU_ASSERT_FATAL(dpf_code_mean_init(&m, 2, 3, 1, c->multiplier, NULL) == DPF_OK);
+    m.noise.noise_stddev *= c->share;
+    for (size_t i = 0; i < count; i++) {
+        int64_t sums[2] = {0};
+        float mean[2];
+        dpf_code_add(&m, (const float[]){0.5F, 0.5F}, sums);
+        dpf_code_add(&m, (const float[]){-3.0F, 0}, sums);
+        if (c->uncut) {
+            for (int k = 0; k < 2; k++)
+                sums[k] += dpf_grid_round((double)code[k], m.noise.step);
+        } else {
+            dpf_code_add(&m, code, sums);
+        }
+        dpf_code_release(&m, r, sums, mean);
+        out[i] = 0.8 * (double)mean[0] - 0.6 * (double)mean[1];
+    }
+}
+
+static void test_codes(void)
+{
+    struct codes c = {1, 1, false};
+    double proven = dpf_gdp_epsilon(1 / c.multiplier, 1e-3);
+    check_stands(draw_codes, &c, 1e-3, proven, 0.45, "mean of codes");
+    c.share = 0.5;
+    check_falls(draw_codes, &c, 1e-3, proven, "mean of codes with half of the noise");
+    c = (struct codes){1, 1, true};
+    check_falls(draw_codes, &c, 1e-3, proven, "mean of codes that are not cut");
 }
 
 /* ------------------------------------------------------------------ floating point */
@@ -1472,6 +1589,9 @@ const struct dpf_test dpf_tests[] = {
     {"the Laplace mechanism stands", test_laplace_stands},
     {"too little noise and clamped noise fall", test_additive_falls},
     {"rounding adds what the proofs allow", test_rounded_sensitivity},
+    {"votes of teachers stand", test_votes_stand},
+    {"votes with too little noise fall", test_votes_fall},
+    {"a mean of codes stands, and falls where it should", test_codes},
     {"low-order bits betray doubles, not the grid", test_low_order_bits},
     {"membership betrays doubles, not the grid", test_membership},
     {"randomised response stands, and falls where it should", test_response_stands},

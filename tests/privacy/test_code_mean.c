@@ -87,6 +87,78 @@ static void test_sensitivity(void)
     free(code);
 }
 
+/* Every answer made of these values in place of every other: the sums differ by no more
+ * than two radii, exactly, and by all of it for opposite answers. */
+static void test_replacements(void)
+{
+    enum { LENGTH = 3, VALUES = 15, CODES = VALUES * VALUES * VALUES };
+    static const float values[VALUES] = {0,        -0.0F,    1e-45F, -1e-45F,  1.1e-38F,
+                                         0.3F,     -0.7F,    1,      -1,       1e38F,
+                                         3.40e38F, -3.4e38F, NAN,    INFINITY, -INFINITY};
+    static const double radii[] = {1e-6, 1, 7.3, 1e6};
+    static int32_t added[CODES][LENGTH];
+    struct dpf_code_mean m;
+    for (size_t k = 0; k < sizeof radii / sizeof *radii; k++) {
+        CU_ASSERT_FATAL(dpf_code_mean_init(&m, LENGTH, 3, radii[k], 2, NULL) == DPF_OK);
+        for (int i = 0; i < CODES; i++) {
+            const float code[LENGTH] = {values[i % VALUES], values[i / VALUES % VALUES],
+                                        values[i / VALUES / VALUES]};
+            int64_t sums[LENGTH] = {1ll << 40, -(1ll << 40), 5}; /* of other teachers */
+            dpf_code_add(&m, code, sums);
+            added[i][0] = (int32_t)(sums[0] - (1ll << 40));
+            added[i][1] = (int32_t)(sums[1] + (1ll << 40));
+            added[i][2] = (int32_t)(sums[2] - 5);
+        }
+        int64_t most = 0;
+        for (int i = 0; i < CODES; i++)
+            for (int j = 0; j < i; j++) {
+                int64_t square = 0;
+                for (int l = 0; l < LENGTH; l++) {
+                    int64_t d = (int64_t)added[i][l] - added[j][l];
+                    square += d * d;
+                }
+                most = square > most ? square : most;
+            }
+        CU_ASSERT(most <= 1ll << 42 && most > (1ll << 42) - (1ll << 24));
+        CU_ASSERT(ldexp(sqrt((double)most), -20) * radii[k] <= m.noise.sensitivity_l2);
+    }
+}
+
+/* Maps of probabilities, as `teacher-infer --scores` sends them, are no longer than the
+ * root of their V places, and two of them differ by at most sqrt(2V): the distance is
+ * convex, so it is largest where every place is sure of one class. All such pairs. */
+static void test_probability_maps(void)
+{
+    enum { MOST_VALUES = 9 };
+    for (int places = 1; places <= 3; places++)
+        for (int classes = 2; classes <= 3; classes++) {
+            size_t values = (size_t)(places * classes);
+            int maps = (int)(pow(classes, places) + 0.5);
+            double radius = sqrt(places), most = 0;
+            struct dpf_code_mean m;
+            CU_ASSERT_FATAL(dpf_code_mean_init(&m, values, 3, radius, 2, NULL) == DPF_OK);
+            for (int pair = 0; pair < maps * maps; pair++) {
+                int64_t sums[2][MOST_VALUES] = {{0}};
+                double square = 0;
+                for (int side = 0; side < 2; side++) {
+                    float map[MOST_VALUES] = {0};
+                    int rest = side ? pair / maps : pair % maps;
+                    for (int i = 0; i < places; i++, rest /= classes)
+                        map[rest % classes * places + i] = 1;
+                    dpf_code_add(&m, map, sums[side]);
+                }
+                for (size_t i = 0; i < values; i++) {
+                    double d = (double)(sums[0][i] - sums[1][i]) * m.noise.step;
+                    square += d * d;
+                }
+                most = fmax(most, square);
+            }
+            double bound = sqrt(2.0 * places);
+            CU_ASSERT(sqrt(most) <= bound && sqrt(most) > bound - 1e-4);
+            CU_ASSERT(bound <= m.noise.sensitivity_l2); /* more than that is paid for */
+        }
+}
+
 /* Two worlds: one teacher says e, or -e. The mean's first value is 0 and its noise known;
  * a threshold between them tells them apart as well as noise of the stated size lets it,
  * and better if it is halved. A Gaussian bound of 4.9 deviations: alpha 1e-6. */
@@ -143,6 +215,8 @@ const char dpf_suite[] = "code-mean";
 const struct dpf_test dpf_tests[] = {
     {"the paper's noise and the exact one", test_calibration},
     {"no code is longer than the radius, at the ends of floats", test_sensitivity},
+    {"every answer in place of every other", test_replacements},
+    {"maps of probabilities in place of others", test_probability_maps},
     {"noise that was reduced is refuted", test_refutation},
     {"parameters that are none are refused", test_refusals},
     {0},

@@ -1,13 +1,10 @@
 #include "data/picture.h"
 
 #include <math.h>
-#include <png.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
+#include "data/canvas.h"
 
 #include "base/banned.h"
 
@@ -119,36 +116,35 @@ static double level(const struct dpf_sheet *s, double v)
     return fmin(fmax((v / 2 - s->lo / 2) / span, 0), 1);
 }
 
-static png_byte shade(double v)
+static unsigned char shade(double v)
 {
-    return (png_byte)(255 * v + 0.5);
+    return (unsigned char)(255 * v + 0.5);
 }
 
 /* Green over yellow to red. */
-static void heat(double v, png_bytep p)
+static struct dpf_colour heat(double v)
 {
-    p[0] = shade(fmin(2 * v, 1));
-    p[1] = shade(fmin(2 - 2 * v, 0.75));
-    p[2] = 0;
+    return (struct dpf_colour){shade(fmin(2 * v, 1)), shade(fmin(2 - 2 * v, 0.75)), 0};
 }
 
-/* Draw one cell, each value as a square of `zoom` pixels. */
-static void draw(const struct dpf_sheet *s, const double *cell, png_bytep pixels,
-                 size_t stride, size_t zoom)
+/* Draw one cell, its upper left corner at (left, top), each value as a square of `zoom`
+ * pixels. */
+static void draw(const struct dpf_sheet *s, const double *cell, struct dpf_canvas *canvas,
+                 size_t left, size_t top, size_t zoom)
 {
     uint64_t plane = s->height * s->width;
     uint64_t tiles = s->colour ? 1 : s->channels;
     for (uint64_t t = 0; t < tiles; t++)
-        for (uint64_t y = 0; y < s->height * zoom; y++)
-            for (uint64_t x = 0; x < s->width * zoom; x++) {
-                uint64_t i = y / zoom * s->width + x / zoom;
-                png_bytep p = pixels + y * stride + 3 * (t * s->width * zoom + x);
-                if (s->heat)
-                    heat(level(s, cell[t * plane + i]), p);
-                for (int c = 0; !s->heat && c < 3; c++)
-                    p[c] =
-                        shade(level(s, cell[(s->colour ? (uint64_t)c : t) * plane + i]));
-            }
+        for (uint64_t i = 0; i < plane; i++) {
+            double v[3];
+            for (uint64_t c = 0; c < 3; c++)
+                v[c] = level(s, cell[(s->colour ? c : t) * plane + i]);
+            dpf_canvas_fill(
+                canvas, left + (t * s->width + i % s->width) * zoom,
+                top + i / s->width * zoom, zoom, zoom,
+                s->heat ? heat(v[0])
+                        : (struct dpf_colour){shade(v[0]), shade(v[1]), shade(v[2])});
+        }
 }
 
 enum dpf_status dpf_sheet_write(struct dpf_sheet *s, const char *path,
@@ -164,32 +160,17 @@ enum dpf_status dpf_sheet_write(struct dpf_sheet *s, const char *path,
     uint64_t tiles = s->colour ? 1 : s->channels;
     size_t cell_w = tiles * s->width * zoom + GAP, cell_h = s->height * zoom + GAP;
     size_t width = columns * cell_w + GAP, height = rows * cell_h + GAP;
-    size_t stride = 3 * width;
-    png_bytep pixels = dpf_calloc(height, stride);
-    if (!pixels)
-        return dpf_fail_memory(e);
-    memset(pixels, 48, height * stride);
+    struct dpf_canvas canvas;
+    enum dpf_status status =
+        dpf_canvas_init(&canvas, width, height, (struct dpf_colour){48, 48, 48}, e);
+    if (status != DPF_OK)
+        return status;
     for (uint64_t line = 0; line < rows; line++)
         for (uint64_t i = 0; i < s->used[line]; i++)
-            draw(s, s->cells + (line * COLUMNS + i) * s->cell_values,
-                 pixels + (GAP + line * cell_h) * stride + 3 * (GAP + i * cell_w), stride,
-                 zoom);
-    png_image image = {.version = PNG_IMAGE_VERSION,
-                       .width = (png_uint_32)width,
-                       .height = (png_uint_32)height,
-                       .format = PNG_FORMAT_RGB};
-    struct dpf_outfile file;
-    enum dpf_status status = dpf_outfile_open(&file, path, e);
-    if (status == DPF_OK) {
-        FILE *out = fdopen(dup(file.fd), "wb");
-        bool good = out && png_image_write_to_stdio(&image, out, 0, pixels, 0, NULL);
-        if (out && fclose(out) != 0)
-            good = false;
-        status = good ? dpf_outfile_commit(&file, e)
-                      : dpf_fail(e, DPF_SYSTEM, "cannot write '%s'", path);
-        dpf_outfile_abort(&file);
-    }
-    free(pixels);
+            draw(s, s->cells + (line * COLUMNS + i) * s->cell_values, &canvas,
+                 GAP + i * cell_w, GAP + line * cell_h, zoom);
+    status = dpf_canvas_save(&canvas, path, e);
+    dpf_canvas_release(&canvas);
     return status;
 }
 

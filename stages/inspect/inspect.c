@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/npy_write.h"
-#include "data/picture.h"
+#include "sheets.h"
 #include "show.h"
 #include "stage/stage.h"
 
@@ -13,15 +13,14 @@
 
 static struct inspection {
     /* what the user asked for, then what it takes */
-    bool json, no_statistics, heat;
+    bool json, no_statistics;
     int64_t head;
-    const char *png, *npy;
+    const char *npy;
+    struct dpf_sheets sheets;
     struct dpf_summary summaries[DPF_MAX_FIELDS];
-    struct dpf_sheet *sheets[DPF_MAX_FIELDS];
     struct dpf_npy_writer writers[DPF_MAX_FIELDS];
-    int label_field; /* below 0: none */
     uint64_t shown;
-} state = {.head = 2, .label_field = -1};
+} state = {.head = 2};
 
 static const struct dpf_option options[] = {
     DPF_OPT_FLAG("json", &state.json,
@@ -29,35 +28,20 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("head", &state.head, "N", 0, 1e9, "show the first N records (2)"),
     DPF_OPT_FLAG("no-statistics", &state.no_statistics,
                  "only header, first records and trailer: faster"),
-    DPF_OPT_OUTFILE("png", &state.png, "DIR",
-                    "write a contact sheet DIR/FIELD.png of each picture field"),
+    DPF_OPT_OUTFILE("png", &state.sheets.folder, "DIR",
+                    "write DIR/FIELD.png of each field with pictures or volumes: a "
+                    "contact sheet, or slices of the first volumes"),
+    DPF_OPT_LIST("overlay", &state.sheets.overlay, "FIELD",
+                 "with --png: lay this mask over pictures or volumes of its size, each "
+                 "class in a colour; given twice, the second mask is an outline"),
+    DPF_OPT_INT("channel", &state.sheets.channel, "N", 0, 1e6,
+                "with --png: the channel of volumes that is shown (0)"),
     DPF_OPT_FLAG(
-        "heat", &state.heat,
+        "heat", &state.sheets.heat,
         "with --png: draw small values green and large ones red, as for relevance"),
     DPF_OPT_OUTFILE("npy", &state.npy, "DIR", "write each field to DIR/FIELD.npy"),
     DPF_OPT_END,
 };
-
-static enum dpf_status open_sheets(struct inspection *v, struct dpf_stage *s,
-                                   struct dpf_error *e)
-{
-    enum dpf_status status = dpf_make_dirs(v->png, e);
-    const struct dpf_field *y = dpf_header_field(&s->in, "y");
-    if (y && y->classes && y->classes <= 32 && y->shape.rank == 0)
-        v->label_field = (int)(y - s->in.fields);
-    int drawn = 0;
-    for (int i = 0; status == DPF_OK && i < s->in.field_count; i++)
-        if (dpf_sheet_can_draw(&s->in.fields[i].shape)) {
-            status = dpf_sheet_new(&v->sheets[i], &s->in.fields[i].shape,
-                                   v->label_field >= 0 ? y->classes : 0, e);
-            if (status == DPF_OK && v->heat)
-                dpf_sheet_use_heat(v->sheets[i]);
-            drawn++;
-        }
-    if (status == DPF_OK && !drawn)
-        status = dpf_fail(e, DPF_USAGE, "no field of this stream holds pictures");
-    return status;
-}
 
 static enum dpf_status open_writers(struct inspection *v, struct dpf_stage *s,
                                     struct dpf_error *e)
@@ -77,12 +61,14 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     struct inspection *v = s->state;
     for (int i = 0; i < DPF_MAX_FIELDS; i++)
         v->writers[i].file.fd = -1;
-    if (v->heat && !v->png)
-        return dpf_fail(e, DPF_USAGE, "'--heat' goes with '--png'");
+    if (!v->sheets.folder && (v->sheets.heat || v->sheets.overlay.count ||
+                              dpf_option_given(&s->parsed, "channel")))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--heat', '--overlay' and '--channel' go with '--png'");
     enum dpf_status status = v->json ? dpf_show_header_json(s->text, &s->in, e)
                                      : dpf_show_header_text(s->text, &s->in, e);
-    if (status == DPF_OK && v->png)
-        status = open_sheets(v, s, e);
+    if (status == DPF_OK && v->sheets.folder)
+        status = dpf_sheets_open(&v->sheets, &s->in, e);
     if (status == DPF_OK && v->npy)
         status = open_writers(v, s, e);
     return status;
@@ -99,18 +85,10 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
     for (int i = 0; status == DPF_OK && i < b->count; i++) {
         if (!v->no_statistics)
             dpf_summary_add(&v->summaries[i], &b->tensor[i]);
-        for (uint64_t row = 0; v->sheets[i] && row < b->rows; row++) {
-            if (dpf_sheet_full(v->sheets[i]))
-                break;
-            uint64_t label =
-                v->label_field < 0
-                    ? UINT64_MAX
-                    : (uint64_t)dpf_tensor_get(&b->tensor[v->label_field], row);
-            dpf_sheet_add(v->sheets[i], &b->tensor[i], row, label);
-        }
         if (v->npy)
             status = dpf_npy_writer_add(&v->writers[i], &b->tensor[i], e);
     }
+    dpf_sheets_add(&v->sheets, b);
     return status;
 }
 
@@ -147,15 +125,10 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = DPF_OK;
     if (!v->no_statistics)
         dpf_show_statistics(s->text, v->json, &s->in, v->summaries);
-    for (int i = 0; status == DPF_OK && i < s->in.field_count; i++) {
-        if (v->npy)
-            status = dpf_npy_writer_finish(&v->writers[i], e);
-        if (status == DPF_OK && v->sheets[i]) {
-            char *path = dpf_format("%s/%s.png", v->png, s->in.fields[i].name);
-            status = path ? dpf_sheet_write(v->sheets[i], path, e) : dpf_fail_memory(e);
-            free(path);
-        }
-    }
+    for (int i = 0; v->npy && status == DPF_OK && i < s->in.field_count; i++)
+        status = dpf_npy_writer_finish(&v->writers[i], e);
+    if (status == DPF_OK && v->sheets.folder)
+        status = dpf_sheets_save(&v->sheets, &s->in, e);
     show_trailer(v, s);
     return status;
 }
@@ -163,10 +136,9 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
 static void on_release(struct dpf_stage *s)
 {
     struct inspection *v = s->state;
-    for (int i = 0; i < DPF_MAX_FIELDS; i++) {
-        dpf_sheet_destroy(&v->sheets[i]);
+    for (int i = 0; i < DPF_MAX_FIELDS; i++)
         dpf_npy_writer_abort(&v->writers[i]);
-    }
+    dpf_sheets_release(&v->sheets);
 }
 
 static const struct dpf_stage_info info = {
@@ -176,6 +148,14 @@ static const struct dpf_stage_info info = {
     .writes = "text; PNG and .npy files if asked",
     .privacy = "none spent: what it shows is as private as the stream",
     .example = "dpflow load digits:test | dpflow inspect --json | tail -1",
+    .detail =
+        "Of volumes, --png shows slices across the first axis, through the middle "
+        "third: a row\n"
+        "for each of the first 6 records, from black at the 1st to white at the 99th "
+        "percentile\n"
+        "of what is shown of the record. The front of the patient is on top, as "
+        "'load' turns\n"
+        "NIfTI files. Class 0 of a mask is not drawn.",
     .kind = DPF_SINK,
     .options = options,
     .state = &state,

@@ -4,10 +4,15 @@
 
 #include "nn/engine.h"
 #include "nn/score.h"
+#include "nn/windows.h"
 #include "wire/encode.h"
 
 struct dpf_evaluation {
     struct dpf_engine *engine; /* borrowed */
+    struct dpf_windows
+        *windows;            /* borrowed, or NULL: records are as large as the input */
+    struct dpf_model scores; /* with windows: reads scores of whole records, for their */
+    struct dpf_engine measure; /* losses */
     const struct dpf_loss *loss;
     bool labelled; /* scores; else only the loss */
     struct dpf_score score;
@@ -19,7 +24,10 @@ struct dpf_evaluation {
     size_t rows_capacity, outputs_capacity, losses_capacity, turned_capacity;
 };
 
+/* With `windows` of the network's output, or NULL, records may be larger than its input.
+ */
 enum dpf_status dpf_evaluation_init(struct dpf_evaluation *v, struct dpf_engine *engine,
+                                    struct dpf_windows *windows,
                                     const struct dpf_loss *loss, struct dpf_error *e);
 void dpf_evaluation_release(struct dpf_evaluation *v);
 /* Score all examples of a data set. */

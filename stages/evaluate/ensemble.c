@@ -20,6 +20,7 @@ enum dpf_status dpf_ensemble_read(struct dpf_ensemble *t, const char *place,
 }
 
 enum dpf_status dpf_ensemble_open(struct dpf_ensemble *t, struct dpf_engine *engine,
+                                  struct dpf_windows *windows,
                                   const struct dpf_loss *loss, struct dpf_error *e)
 {
     const struct dpf_node *output = &engine->model->nodes[engine->model->output];
@@ -34,7 +35,7 @@ enum dpf_status dpf_ensemble_open(struct dpf_ensemble *t, struct dpf_engine *eng
                                  : dpf_fail_memory(e);
     t->scoring = status == DPF_OK;
     for (size_t i = 0; status == DPF_OK && i < t->teachers.count; i++)
-        status = dpf_evaluation_init(&t->single[i], engine, loss, e);
+        status = dpf_evaluation_init(&t->single[i], engine, windows, loss, e);
     return status;
 }
 

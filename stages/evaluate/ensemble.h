@@ -21,8 +21,10 @@ struct dpf_ensemble {
 /* Read the models; they must have one text. */
 enum dpf_status dpf_ensemble_read(struct dpf_ensemble *t, const char *place,
                                   struct dpf_error *e);
-/* Start: the engine is of their network. The loss must be of labels. */
+/* Start: the engine is of their network, and so are the windows, or NULL. The loss must
+ * be of labels. */
 enum dpf_status dpf_ensemble_open(struct dpf_ensemble *t, struct dpf_engine *engine,
+                                  struct dpf_windows *windows,
                                   const struct dpf_loss *loss, struct dpf_error *e);
 void dpf_ensemble_release(struct dpf_ensemble *t);
 enum dpf_status dpf_ensemble_add(struct dpf_ensemble *t, struct dpf_engine *engine,

@@ -14,6 +14,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_CHOICE("loss", &state.loss, dpf_losses, "NAME",
                    "the loss that is reported (cross-entropy); voxel and dice also give "
                    "Dice coefficients"),
+    DPF_OPT_FLAG("window", &state.window,
+                 "records may be larger than the network's input: score averages over "
+                 "overlapping windows, as 'infer --window' computes them"),
     DPF_OPT_FLAG(
         "teachers", &state.teachers,
         "the model is a stream or folder of teachers: score their ensemble (mean "

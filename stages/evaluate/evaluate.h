@@ -10,12 +10,13 @@ struct dpf_measurement {
     /* what the user asked for, then what it takes */
     const char *model, *x, *y, *loss, *backend, *json, *table;
     int64_t threads;
-    bool expected, teachers;
+    bool expected, teachers, window;
     const struct dpf_kernels *kernels; /* of the backend */
     struct dpf_model_stream source;
     struct dpf_dataset data;
     struct dpf_dataset_need need;
     struct dpf_engine engine;
+    struct dpf_windows windows;
     struct dpf_evaluation evaluation;
     struct dpf_ensemble ensemble; /* instead of source and evaluation */
 };

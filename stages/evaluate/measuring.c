@@ -43,6 +43,18 @@ static enum dpf_status read_teachers(struct dpf_measurement *v, struct dpf_error
     return status;
 }
 
+/* Records are then held against windows of the network, not against its input. */
+static enum dpf_status open_windows(struct dpf_measurement *v, struct dpf_stage *s,
+                                    const struct dpf_model *m, struct dpf_error *e)
+{
+    const struct dpf_field *x = v->window ? dpf_header_field(&s->in, v->x) : NULL;
+    enum dpf_status status =
+        x ? dpf_windows_init(&v->windows, m, m->output, x, e) : DPF_OK;
+    if (status == DPF_OK && x)
+        v->need.model = &v->windows.whole;
+    return status;
+}
+
 enum dpf_status dpf_measurement_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_measurement *v = s->state;
@@ -59,13 +71,17 @@ enum dpf_status dpf_measurement_open(struct dpf_stage *s, struct dpf_error *e)
         .model = model, .x = v->x, .y = v->y, .loss = dpf_loss_find(v->loss)};
     struct dpf_engine_setup setup = {
         .model = model, .kernels = v->kernels, .threads = (int)v->threads};
-    status = dpf_dataset_init(&v->data, &s->in, &v->need, e);
+    struct dpf_windows *windows = v->window ? &v->windows : NULL;
+    status = open_windows(v, s, model, e);
+    if (status == DPF_OK)
+        status = dpf_dataset_init(&v->data, &s->in, &v->need, e);
     if (status == DPF_OK)
         status = dpf_engine_init(&v->engine, &setup, e);
     if (status == DPF_OK)
-        status = v->teachers
-                     ? dpf_ensemble_open(&v->ensemble, &v->engine, v->need.loss, e)
-                     : dpf_evaluation_init(&v->evaluation, &v->engine, v->need.loss, e);
+        status = v->teachers ? dpf_ensemble_open(&v->ensemble, &v->engine, windows,
+                                                 v->need.loss, e)
+                             : dpf_evaluation_init(&v->evaluation, &v->engine, windows,
+                                                   v->need.loss, e);
     if (status != DPF_OK)
         return status;
     if (!v->teachers)
@@ -93,10 +109,10 @@ enum dpf_status dpf_measurement_batch(struct dpf_stage *s, struct dpf_batch *b,
 {
     struct dpf_measurement *v = s->state;
     enum dpf_status status = dpf_dataset_add(&v->data, &s->in, b, &v->need, e);
-    /* enough for every thread, also where a batch is a single volume */
-    return status == DPF_OK && v->data.rows >= (uint64_t)v->engine.threads * 8
-               ? score_data(v, e)
-               : status;
+    /* Enough for every thread, also where a batch is a single volume; windows of one
+     * volume are enough. */
+    uint64_t enough = v->window ? 1 : (uint64_t)v->engine.threads * 8;
+    return status == DPF_OK && v->data.rows >= enough ? score_data(v, e) : status;
 }
 
 static enum dpf_status write_results(const struct dpf_measurement *v, struct dpf_stage *s,
@@ -160,6 +176,7 @@ void dpf_measurement_release(struct dpf_stage *s)
     if (!v->teachers)
         dpf_evaluation_release(&v->evaluation);
     dpf_ensemble_release(&v->ensemble);
+    dpf_windows_release(&v->windows);
     dpf_engine_release(&v->engine);
     dpf_dataset_release(&v->data);
     dpf_model_stream_release(&v->source);

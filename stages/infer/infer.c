@@ -41,6 +41,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_FLAG("labels", &state.labels,
                  "write the class of the highest score, at each position, instead of "
                  "scores"),
+    DPF_OPT_FLAG("window", &state.reader.windowed,
+                 "records may be larger than the network's input: compute it on "
+                 "overlapping windows and average their values"),
     DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
     DPF_OPT_STRING("as", &state.as, "NAME",
                    "the field to write the values to (the one that was read)"),
@@ -102,22 +105,22 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
 static enum dpf_status declare(struct inference *v, struct dpf_stage *s,
                                struct dpf_error *e)
 {
-    const struct dpf_node *n = &v->reader.source.model.nodes[v->reader.node];
+    const struct dpf_shape *values = dpf_model_reader_shape(&v->reader);
     const char *name = v->as ? v->as : v->x;
     struct dpf_field *f = dpf_header_field(&s->out, name);
-    struct dpf_shape shape = v->labels ? dpf_labels_shape(&n->shape) : n->shape;
+    struct dpf_shape shape = v->labels ? dpf_labels_shape(values) : *values;
     enum dpf_dtype dtype = v->labels ? DPF_U8 : DPF_F32;
     if (f && strcmp(name, v->x) != 0)
         return dpf_fail(e, DPF_USAGE, "the stream has a field '%s' already", name);
-    if (v->labels && (n->shape.dim[0] < 2 || n->shape.dim[0] > 256))
+    if (v->labels && (values->dim[0] < 2 || values->dim[0] > 256))
         return dpf_fail(e, DPF_USAGE, "'--labels' needs 2 to 256 classes, not %llu",
-                        (unsigned long long)n->shape.dim[0]);
+                        (unsigned long long)values->dim[0]);
     if (!f)
         f = dpf_header_add_field(&s->out, name, dtype, &shape);
     if (!f)
         return dpf_fail(e, DPF_USAGE, "'%s' cannot be added as a field", name);
     dpf_field_redefine(f, dtype, &shape);
-    f->classes = v->labels ? n->shape.dim[0] : 0;
+    f->classes = v->labels ? values->dim[0] : 0;
     v->target = (int)(f - s->out.fields);
     return DPF_OK;
 }
@@ -170,17 +173,16 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
     struct inference *v = s->state;
-    const struct dpf_node *n = &v->reader.source.model.nodes[v->reader.node];
+    const struct dpf_shape *shape = dpf_model_reader_shape(&v->reader);
     struct dpf_tensor values;
     struct dpf_lot lot;
     enum dpf_status status =
-        dpf_model_reader_take(&v->reader, s, b, &n->shape, &lot, &values, e);
+        dpf_model_reader_take(&v->reader, s, b, shape, &lot, &values, e);
     if (status != DPF_OK)
         return status;
-    struct dpf_lot_values want = {.node = v->reader.node, .values = values.data};
-    status = dpf_engine_values(&v->reader.engine, &lot, &want, e);
+    status = dpf_model_reader_compute(&v->reader, &lot, values.data, e);
     if (status == DPF_OK && v->labels)
-        status = dpf_scores_to_labels(&n->shape, b->rows, &values, e);
+        status = dpf_scores_to_labels(shape, b->rows, &values, e);
     if (v->target < b->count)
         dpf_tensor_release(&b->tensor[v->target]);
     else
@@ -203,6 +205,12 @@ static const struct dpf_stage_info info = {
     .privacy = "none spent; what the model cost is added to the ledger",
     .example = "dpflow load digits:test | dpflow normalize --unit 0:16 | dpflow infer "
                "--arch tiny --node p1 --seed 1 | dpflow inspect",
+    .detail = "With --window, windows of the size of the network's input stand half a "
+              "window apart,\n"
+              "the last one at the border; a record smaller than a window is padded with "
+              "zeros. Where\n"
+              "they overlap, the weight of a value falls towards the border of its "
+              "window.",
     .add_tables = dpf_architecture_table,
     .kind = DPF_FILTER,
     .options = options,

@@ -21,13 +21,46 @@ enum dpf_status dpf_asking_options(struct dpf_stage *s, struct dpf_error *e)
     return dpf_backend_find(v->backend, &v->kernels, e);
 }
 
+static enum dpf_status make_engine(struct dpf_asking *v, struct dpf_stage *s,
+                                   size_t number, struct dpf_error *e)
+{
+    const struct dpf_model *m = &v->teachers.list[number].model;
+    size_t i = 0;
+    while (i < v->engine_count && strcmp(v->engines[i].model->text, m->text) != 0)
+        i++;
+    v->engine_of[number] = i;
+    if (i < v->engine_count)
+        return DPF_OK;
+    const struct dpf_engine_setup setup = {.model = m,
+                                           .kernels = v->kernels,
+                                           .threads = (int)v->threads,
+                                           .every_value = true};
+    v->engines[i].model = m;
+    enum dpf_status status = dpf_engine_init(&v->engines[i].engine, &setup, e);
+    v->engine_count += status == DPF_OK;
+    const struct dpf_field *x = v->window ? dpf_header_field(&s->in, v->field) : NULL;
+    if (status == DPF_OK && x)
+        status = dpf_windows_init(&v->engines[i].windows, m, m->output, x, e);
+    if (status != DPF_OK)
+        dpf_error_prefix(e, status, "teacher '%s'", v->teachers.list[number].name);
+    return status;
+}
+
+/* The network that inputs have to fit: a teacher's own, or that of windows over them. */
+static const struct dpf_model *read_by(const struct dpf_asking *v, size_t number)
+{
+    const struct dpf_windows *w = &v->engines[v->engine_of[number]].windows;
+    return w->whole.count ? &w->whole : &v->teachers.list[number].model;
+}
+
 /* What teachers say must be comparable. */
 static enum dpf_status check_teacher(struct dpf_asking *v, struct dpf_stage *s,
                                      size_t number, struct dpf_error *e)
 {
     const struct dpf_teacher *t = &v->teachers.list[number];
-    const struct dpf_shape *out = &t->model.nodes[t->model.output].shape;
-    const struct dpf_dataset_need need = {.model = &t->model, .x = v->field};
+    const struct dpf_model *m = read_by(v, number);
+    const struct dpf_shape *out = &m->nodes[m->output].shape;
+    const struct dpf_dataset_need need = {.model = m, .x = v->field};
     struct dpf_batch_lot trial;
     uint64_t places = dpf_shape_elements(out) / out->dim[0];
     if ((out->rank != 1 && !dpf_asking_gives_codes(v)) || out->dim[0] < 2)
@@ -58,26 +91,6 @@ static enum dpf_status check_teacher(struct dpf_asking *v, struct dpf_stage *s,
     return status;
 }
 
-static enum dpf_status make_engine(struct dpf_asking *v, size_t number,
-                                   struct dpf_error *e)
-{
-    const struct dpf_model *m = &v->teachers.list[number].model;
-    size_t i = 0;
-    while (i < v->engine_count && strcmp(v->engines[i].model->text, m->text) != 0)
-        i++;
-    v->engine_of[number] = i;
-    if (i < v->engine_count)
-        return DPF_OK;
-    const struct dpf_engine_setup setup = {.model = m,
-                                           .kernels = v->kernels,
-                                           .threads = (int)v->threads,
-                                           .every_value = true};
-    v->engines[i].model = m;
-    enum dpf_status status = dpf_engine_init(&v->engines[i].engine, &setup, e);
-    v->engine_count += status == DPF_OK;
-    return status;
-}
-
 enum dpf_status dpf_asking_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_asking *v = s->state;
@@ -95,14 +108,14 @@ enum dpf_status dpf_asking_open(struct dpf_stage *s, struct dpf_error *e)
     if (!v->engines || !v->engine_of)
         return dpf_fail_memory(e);
     for (size_t i = 0; status == DPF_OK && i < v->teachers.count; i++) {
-        status = check_teacher(v, s, i, e);
+        status = make_engine(v, s, i, e);
         if (status == DPF_OK)
-            status = make_engine(v, i, e);
+            status = check_teacher(v, s, i, e);
     }
-    const struct dpf_dataset_need need = {.model = &v->teachers.list[0].model,
-                                          .x = v->field};
-    if (status == DPF_OK)
-        status = dpf_batch_lot_init(&v->lots, &s->in, &need, e);
+    if (status != DPF_OK)
+        return status;
+    const struct dpf_dataset_need need = {.model = read_by(v, 0), .x = v->field};
+    status = dpf_batch_lot_init(&v->lots, &s->in, &need, e);
     if (status != DPF_OK)
         return status;
     v->at = (int)(dpf_header_field(&s->in, v->field) - s->in.fields);
@@ -129,10 +142,13 @@ static enum dpf_status ask(struct dpf_asking *v, size_t number, const struct dpf
                            struct dpf_batch *out, struct dpf_error *e)
 {
     const struct dpf_teacher *t = &v->teachers.list[number];
-    struct dpf_engine *engine = &v->engines[v->engine_of[number]].engine;
+    struct dpf_shared_engine *shared = &v->engines[v->engine_of[number]];
+    struct dpf_engine *engine = &shared->engine;
     const struct dpf_lot_values want = {.node = t->model.output, .values = v->scores};
     dpf_engine_put(engine, t->parameters);
-    enum dpf_status status = dpf_engine_values(engine, lot, &want, e);
+    enum dpf_status status =
+        v->window ? dpf_windows_compute(&shared->windows, engine, lot, v->scores, e)
+                  : dpf_engine_values(engine, lot, &want, e);
     if (status != DPF_OK)
         return status;
     int64_t *ids = out->tensor[DPF_ANSWER_TEACHER].data;
@@ -183,8 +199,10 @@ enum dpf_status dpf_asking_batch(struct dpf_stage *s, struct dpf_batch *b,
 void dpf_asking_release(struct dpf_stage *s)
 {
     struct dpf_asking *v = s->state;
-    for (size_t i = 0; i < v->engine_count; i++)
+    for (size_t i = 0; i < v->engine_count; i++) {
+        dpf_windows_release(&v->engines[i].windows);
         dpf_engine_release(&v->engines[i].engine);
+    }
     free(v->engines);
     free(v->engine_of);
     free(v->scores);

@@ -5,11 +5,13 @@
 #include "exchange/batch_lot.h"
 #include "exchange/model_stream.h"
 #include "exchange/teachers.h"
+#include "nn/windows.h"
 
 /* Networks of one text share an engine: teachers differ in their weights. */
 struct dpf_shared_engine {
     const struct dpf_model *model; /* borrowed from the first teacher that has it */
     struct dpf_engine engine;
+    struct dpf_windows windows; /* with --window */
 };
 
 /* What makes a code of a teacher's scores. */
@@ -25,7 +27,7 @@ struct dpf_encoder_net {
 struct dpf_asking {
     /* what the user asked for, then what it takes */
     const char *field, *backend, *encoder_stream, *node;
-    bool scores_as_code;
+    bool scores_as_code, window;
     double norm;
     struct dpf_list models;
     int64_t threads;

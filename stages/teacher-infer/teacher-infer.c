@@ -21,6 +21,9 @@ static const struct dpf_option options[] = {
                    "the encoder's node that is the code ('code', else its output)"),
     DPF_OPT_FLAG("scores", &state.scores_as_code,
                  "answer by the probabilities themselves, of all classes and positions"),
+    DPF_OPT_FLAG("window", &state.window,
+                 "inputs may be larger than those of the networks: average scores over "
+                 "overlapping windows, as 'infer --window' does"),
     DPF_OPT_REAL("norm", &state.norm, "R", 1e-6, 1e6,
                  "shorten longer codes to this L2 norm before they leave"),
     DPF_OPT_STRING("field", &state.field, "NAME", "the field that networks read (x)"),

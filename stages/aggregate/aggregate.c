@@ -55,6 +55,13 @@ static const struct dpf_option options[] = {
                      "the public inputs that were asked about: each answered one is "
                      "written with its label",
                      0),
+    {.name = "once",
+     .kind = DPF_KIND_OUTFILE,
+     .target = &state.once.path,
+     .arg = "FILE",
+     .help = "answers: store the release whole in FILE before anything of it is passed "
+             "on, and release nothing if there is a FILE already",
+     .flags = DPF_OPTION_IMMATERIAL},
     DPF_OPT_FLAG("distinct-owners", &state.distinct_owners,
                  "no person has records with two teachers: an assumption of the epsilon, "
                  "for teachers of different sources"),
@@ -75,7 +82,7 @@ static enum dpf_status check_kind(struct dpf_stage *s, bool answers, struct dpf_
         "codes",         "blank", "norm",      "calibration",     "vote",
         "teachers",      "noise", "threshold", "threshold-noise", "answers",
         "epsilon",       "delta", "inputs",    "distinct-owners", "private-cost",
-        "insecure-seed", NULL};
+        "insecure-seed", "once",  NULL};
     for (const char *const *name = answers ? of_messages : of_answers; *name; name++)
         if (dpf_option_given(&s->parsed, *name))
             return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to %s", *name,
@@ -110,6 +117,9 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
     const struct dpf_aggregate *v = s->state;
     if (!v->known_stream != !(v->known_weight > 0))
         return dpf_fail(e, DPF_USAGE, "'--public' and '--public-weight' go together");
+    enum dpf_status status = dpf_once_check(&v->once, e);
+    if (status != DPF_OK)
+        return status;
     if (v->codes)
         return check_codes(s, e);
     if (v->blank)
@@ -164,12 +174,14 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     struct dpf_aggregate *v = s->state;
     if (!v->of_answers)
         return dpf_messages_close(s, e);
-    return v->codes ? dpf_codes_release(s, e) : dpf_votes_release(s, e);
+    enum dpf_status status = v->codes ? dpf_codes_release(s, e) : dpf_votes_release(s, e);
+    return status == DPF_OK ? dpf_once_commit(&v->once, s, e) : status;
 }
 
 static void on_release(struct dpf_stage *s)
 {
     struct dpf_aggregate *v = s->state;
+    dpf_once_release(&v->once, s);
     dpf_report_form_release(&v->form);
     dpf_report_stream_release(&v->reports);
     dpf_known_records_release(&v->known);
@@ -199,7 +211,13 @@ static const struct dpf_stage_info info = {
         "answers a\n"
         "query twice, or answers other queries than the rest ends the program, and "
         "nothing was\n"
-        "released. With '--vote confident' queries that fail the test are left out.",
+        "released. With '--vote confident' queries that fail the test are left out.\n\n"
+        "With '--once FILE' a program that is killed and started again does not release "
+        "twice:\n"
+        "FILE appears when the release is whole, and then the program ends with status "
+        "4. What\n"
+        "was released is in FILE. Who removes FILE, or gives another name, releases "
+        "again.",
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,

@@ -6,6 +6,7 @@
 #include "exchange/answer_stream.h"
 #include "exchange/report_stream.h"
 #include "nn/report_form.h"
+#include "once.h"
 #include "privacy/code_mean.h"
 #include "privacy/vote.h"
 #include "tallies.h"
@@ -29,6 +30,7 @@ struct dpf_aggregate {
     bool of_answers;
     struct dpf_answers answers;
     struct dpf_tallies tallies;
+    struct dpf_once once;
     struct dpf_code_mean mean; /* of codes: how they are cut */
 };
 

@@ -127,7 +127,7 @@ static enum dpf_status begin(struct release *r, struct dpf_error *e)
         add_event(r);
         dpf_standing_protect(&s->out);
     }
-    return dpf_stage_begin(s, e);
+    return dpf_once_begin(&r->v->once, s, e);
 }
 
 /* The next b->rows queries into the tensor of codes. */

@@ -258,7 +258,7 @@ static enum dpf_status begin(struct release *r, struct dpf_error *e)
         add_events(r);
         dpf_standing_protect(&s->out);
     }
-    return status == DPF_OK ? dpf_stage_begin(s, e) : status;
+    return status == DPF_OK ? dpf_once_begin(&r->v->once, s, e) : status;
 }
 
 /* Labels with the numbers of their queries. */

@@ -155,6 +155,35 @@ enum dpf_status dpf_answers_read(struct dpf_answers *a, const struct dpf_header 
     return status;
 }
 
+enum dpf_status dpf_answers_read_alone(struct dpf_answers *a, const struct dpf_header *h,
+                                       struct dpf_error *e)
+{
+    struct dpf_error why = {.status = DPF_OK};
+    if (!dpf_answers_is(h))
+        return dpf_fail(e, DPF_PRIVACY,
+                        "with '--answers' a stream holds answers of 'teacher-infer' and "
+                        "nothing else: there are no fields 'query' and 'teacher'");
+    enum dpf_status status = dpf_answers_read(a, h, &why);
+    if (status == DPF_BAD_STREAM)
+        return dpf_fail(e, DPF_PRIVACY,
+                        "with '--answers' a stream holds answers of 'teacher-infer' and "
+                        "nothing else: %s",
+                        why.message);
+    if (status != DPF_OK)
+        return dpf_fail(e, status, "%s", why.message);
+    for (int i = 0; status == DPF_OK && i < h->field_count; i++)
+        if (i != a->at[DPF_ANSWER_QUERY] && i != a->at[DPF_ANSWER_TEACHER] &&
+            i != a->at[DPF_ANSWER_VALUE])
+            status =
+                dpf_fail(e, DPF_PRIVACY,
+                         "with '--answers' a stream holds answers of 'teacher-infer' "
+                         "and nothing else: there is a field '%s'",
+                         h->fields[i].name);
+    if (status != DPF_OK)
+        dpf_answers_release(a);
+    return status;
+}
+
 void dpf_answers_release(struct dpf_answers *a)
 {
     for (size_t i = 0; i < a->count; i++)

@@ -45,6 +45,10 @@ bool dpf_answers_is(const struct dpf_header *h);
 /* DPF_BAD_STREAM if it is malformed. Release after success only. */
 enum dpf_status dpf_answers_read(struct dpf_answers *a, const struct dpf_header *h,
                                  struct dpf_error *e);
+/* The same for a stream that is to leave the teachers' machine, without noise: it has to
+ * hold answers and no other field. Else DPF_PRIVACY. */
+enum dpf_status dpf_answers_read_alone(struct dpf_answers *a, const struct dpf_header *h,
+                                       struct dpf_error *e);
 void dpf_answers_release(struct dpf_answers *a);
 /* The number of the teacher with this id; a->count if there is none. */
 size_t dpf_answers_find(const struct dpf_answers *a, uint64_t id);

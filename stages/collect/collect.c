@@ -1,4 +1,4 @@
-/* collect: many owners' randomised streams as one. */
+/* collect: many owners' streams as one: randomised records, or teachers' answers. */
 #include "collect.h"
 
 #include "base/banned.h"
@@ -20,6 +20,9 @@ static const struct dpf_option options[] = {
      .help = "the owners' public keys: every .pub file in DIR, in addition to each "
              "--peer-key",
      .flags = DPF_OPTION_IMMATERIAL},
+    DPF_OPT_FLAG("answers", &state.answers,
+                 "receive answers of teachers ('submit --answers') instead of randomised "
+                 "records: they have no noise, and the result is private"),
     DPF_OPT_INT("enough", &state.enough, "N", 1, 4096,
                 "continue when N owners have sent their streams (all)"),
     DPF_OPT_REAL("until", &state.until, "SECONDS", 0.1, 1e9,
@@ -36,11 +39,12 @@ static const struct dpf_option options[] = {
 
 static const struct dpf_stage_info info = {
     .name = "collect",
-    .summary = "receive the randomised streams of many owners, as a curator",
+    .summary = "receive many owners' randomised streams, or teachers' answers",
     .reads = "what owners send with 'dpflow submit'",
     .writes = "all their records, in the order of the owners' keys",
     .privacy =
-        "none spent: private records are refused; owners count as different people",
+        "none spent: private records are refused; owners count as different people. "
+        "--answers: private, for 'aggregate'",
     .example = "dpflow collect --help",
     .detail = "Owners are identified by their CURVE keys. They may connect at any time, "
               "fail and\n"
@@ -50,7 +54,17 @@ static const struct dpf_stage_info info = {
               "ledger of\n"
               "the result has a branch for each owner. A person's cost is that of the "
               "most expensive\n"
-              "branch, provided that no person has records with two owners.",
+              "branch, provided that no person has records with two owners.\n\n"
+              "With --answers, each owner sends the answers of its teachers, and whoever "
+              "runs this\n"
+              "program is trusted to keep them secret. Their files have mode 0600, and a "
+              "--store that\n"
+              "others may enter is refused. The result is for 'aggregate', which checks "
+              "that teachers\n"
+              "have no records in common (or takes your word for it, "
+              "--distinct-owners), and releases\n"
+              "it once with --once. To let an owner send other answers before that, "
+              "remove its file.",
     .arguments = "ENDPOINT",
     .min_arguments = 1,
     .max_arguments = 1,

@@ -63,6 +63,8 @@ static enum dpf_status check_like(const struct dpf_curator *c, const struct dpf_
     enum dpf_status status = dpf_header_same_fields(&c->like, h, e);
     if (status != DPF_OK)
         return status;
+    if (c->answers) /* what their ledgers say together is for `aggregate` to judge */
+        return DPF_OK;
     status = dpf_header_copy(&both, &c->like, e);
     if (status == DPF_OK)
         status = dpf_header_merge(&both, h, dpf_curator_merge_provenance, e);
@@ -77,31 +79,60 @@ static enum dpf_status check_like(const struct dpf_curator *c, const struct dpf_
     return status;
 }
 
-/* Read a file to its end: a whole stream, fit to be kept, and like the others. */
-static enum dpf_status check_stream(struct dpf_curator *c, const char *path,
-                                    char digest[DPF_CHECKSUM_TEXT], uint64_t *records,
-                                    struct dpf_error *e)
+/* What a file of an owner turned out to be. */
+struct checked {
+    struct dpf_header header;
+    char digest[DPF_CHECKSUM_TEXT];
+    uint64_t records;
+};
+
+/* Read a file to its end: a whole stream, fit to be kept, and like the others. Release
+ * the header, also after a failure. */
+static enum dpf_status check_stream(struct dpf_curator *c, size_t owner, const char *path,
+                                    struct checked *found, struct dpf_error *e)
 {
     struct dpf_channel *channel = NULL;
     struct dpf_stream_reader r;
     enum dpf_item item = DPF_ITEM_BATCH;
+    *found = (struct checked){.records = 0};
     enum dpf_status status = dpf_channel_open(path, DPF_READ, NULL, &channel, e);
     if (status == DPF_OK)
         status = dpf_stream_reader_open(&r, channel, dpf_ledger_merge, e);
     if (status != DPF_OK)
         return status;
-    status = dpf_account_check_release(&r.header, NULL, e);
+    status = dpf_curator_check_header(c, &r.header, e);
     if (status == DPF_OK && c->has_like)
         status = check_like(c, &r.header, e);
-    while (status == DPF_OK && item != DPF_ITEM_END)
+    if (status == DPF_OK && c->answers)
+        status = dpf_curator_check_teachers(c, owner, &r.header, e);
+    while (status == DPF_OK && item != DPF_ITEM_END) {
         status = dpf_stream_reader_next(&r, &item, e);
-    if (status == DPF_OK && !c->has_like) {
-        status = dpf_header_copy(&c->like, &r.header, e);
+        if (status == DPF_OK && c->answers && item == DPF_ITEM_OTHER)
+            status = dpf_fail(e, DPF_PRIVACY,
+                              "something else than answers of teachers stands between "
+                              "them");
+    }
+    if (status == DPF_OK)
+        status = dpf_header_copy(&found->header, &r.header, e);
+    memcpy(found->digest, r.digest, DPF_CHECKSUM_TEXT);
+    found->records = r.records;
+    dpf_stream_reader_release(&r);
+    return status;
+}
+
+/* A stream that was checked is one of those that are kept. */
+static enum dpf_status keep(struct dpf_curator *c, size_t number, struct checked *found,
+                            struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    if (!c->has_like) {
+        status = dpf_header_copy(&c->like, &found->header, e);
         c->has_like = status == DPF_OK;
     }
-    memcpy(digest, r.digest, DPF_CHECKSUM_TEXT);
-    *records = r.records;
-    dpf_stream_reader_release(&r);
+    if (status == DPF_OK && c->answers)
+        status = dpf_curator_keep_teachers(c, number, &found->header, e);
+    c->owners[number].done = true;
+    c->done++;
     return status;
 }
 
@@ -126,7 +157,8 @@ static enum dpf_status begin(struct dpf_curator_owner *o, struct dpf_error *e)
 
 /* The first frame tells whether the stream may be here at all: what must not is not even
  * written down. */
-static enum dpf_status check_header(const struct dpf_collect_item *item,
+static enum dpf_status check_header(const struct dpf_curator *c,
+                                    const struct dpf_collect_item *item,
                                     struct dpf_error *e)
 {
     struct dpf_decoder decoder = {0};
@@ -136,7 +168,7 @@ static enum dpf_status check_header(const struct dpf_collect_item *item,
     if (status == DPF_OK)
         status = dpf_header_decode(&decoder.root, &h, e);
     if (status == DPF_OK)
-        status = dpf_account_check_release(&h, NULL, e);
+        status = dpf_curator_check_header(c, &h, e);
     dpf_header_release(&h);
     dpf_decoder_release(&decoder);
     return status;
@@ -150,8 +182,42 @@ static void refuse(struct dpf_curator *c, size_t number, const struct dpf_error 
     dpf_collector_refuse(c->collector, number, told,
                          names_file ? "the stream is damaged or of another kind"
                                     : why->message);
-    dpf_notice("owner %zu was refused: %s", number, why->message);
+    dpf_notice("owner %zu ('%s') was refused: %s", number, dpf_path_base(c->keys[number]),
+               why->message);
     dpf_curator_forget_part(o);
+}
+
+/* The stream that was kept before is the only one that this owner may send. */
+static enum dpf_status compare(struct dpf_curator *c, size_t number,
+                               const struct checked *now, struct dpf_error *why,
+                               struct dpf_error *e)
+{
+    struct checked before;
+    enum dpf_status status = check_stream(c, number, c->owners[number].path, &before, e);
+    if (status == DPF_OK && strcmp(before.digest, now->digest) != 0)
+        dpf_fail(why, DPF_PRIVACY,
+                 c->answers ? "this stream differs from the one that this owner sent "
+                              "before: teachers answer once"
+                            : "this stream differs from the one that this owner sent "
+                              "before: randomising a record again is a second release");
+    dpf_header_release(&before.header);
+    return status;
+}
+
+/* Its name, too, is on the disk before the owner hears of it. */
+static enum dpf_status store(struct dpf_curator *c, size_t number, struct checked *found,
+                             struct dpf_error *e)
+{
+    struct dpf_curator_owner *o = &c->owners[number];
+    close(o->fd);
+    o->fd = -1;
+    if (rename(o->part, o->path) != 0 || fsync(c->store_fd) != 0)
+        return dpf_fail_errno(e, "cannot rename '%s'", o->part);
+    enum dpf_status status = keep(c, number, found, e);
+    dpf_notice("owner %zu ('%s'): %llu %s, %zu of %zu owners", number,
+               dpf_path_base(c->keys[number]), (unsigned long long)found->records,
+               c->answers ? "answers" : "records", c->done, c->key_count);
+    return status;
 }
 
 /* The trailer has come. What is wrong with the stream is the owner's to hear; only what
@@ -160,42 +226,28 @@ static enum dpf_status complete(struct dpf_curator *c, size_t number, struct dpf
 {
     struct dpf_curator_owner *o = &c->owners[number];
     struct dpf_error why = {.status = DPF_OK};
-    char digest[DPF_CHECKSUM_TEXT], before[DPF_CHECKSUM_TEXT];
-    uint64_t records = 0, ignored;
+    struct checked found;
     if (fsync(o->fd) != 0)
         return dpf_fail_errno(e, "cannot write '%s'", o->part);
-    enum dpf_status status = check_stream(c, o->part, digest, &records, &why);
-    if (status == DPF_OK && o->done) {
-        status = check_stream(c, o->path, before, &ignored, e);
-        if (status != DPF_OK)
-            return status;
-        if (strcmp(before, digest) != 0)
-            status =
-                dpf_fail(&why, DPF_PRIVACY,
-                         "this stream differs from the one that this owner sent before: "
-                         "randomising a record again is a second release");
-    }
-    if (status != DPF_OK) {
+    why.status = check_stream(c, number, o->part, &found, &why);
+    enum dpf_status status = DPF_OK;
+    if (why.status == DPF_OK && o->done)
+        status = compare(c, number, &found, &why, e);
+    if (status == DPF_OK && why.status != DPF_OK) {
         refuse(c, number, &why);
-        return DPF_OK;
+    } else if (status == DPF_OK) {
+        if (o->done)
+            dpf_curator_forget_part(o); /* the same again */
+        else
+            status = store(c, number, &found, e);
+        if (status == DPF_OK) {
+            c->heard += !o->heard;
+            o->heard = true;
+            dpf_collector_accept(c->collector, number);
+        }
     }
-    if (o->done) {
-        dpf_curator_forget_part(o); /* the same again */
-    } else {
-        close(o->fd);
-        o->fd = -1;
-        /* the name, too, is on the disk before the owner hears of it */
-        if (rename(o->part, o->path) != 0 || fsync(c->store_fd) != 0)
-            return dpf_fail_errno(e, "cannot rename '%s'", o->part);
-        o->done = true;
-        c->done++;
-        dpf_notice("owner %zu: %llu records, %zu of %zu owners", number,
-                   (unsigned long long)records, c->done, c->key_count);
-    }
-    c->heard += !o->heard;
-    o->heard = true;
-    dpf_collector_accept(c->collector, number);
-    return DPF_OK;
+    dpf_header_release(&found.header);
+    return status;
 }
 
 static enum dpf_status receive_frame(struct dpf_curator *c,
@@ -206,7 +258,7 @@ static enum dpf_status receive_frame(struct dpf_curator *c,
     struct dpf_error why = {.status = DPF_OK};
     if (o->fd < 0)
         return DPF_OK;
-    enum dpf_status status = o->bytes == 0 ? check_header(item, &why) : DPF_OK;
+    enum dpf_status status = o->bytes == 0 ? check_header(c, item, &why) : DPF_OK;
     o->bytes += item->size;
     if (status == DPF_OK && o->bytes > (uint64_t)c->owner_bytes)
         status =
@@ -229,7 +281,8 @@ static enum dpf_status receive_frame(struct dpf_curator *c,
 /* One curator a store. */
 static enum dpf_status lock_store(struct dpf_curator *c, struct dpf_error *e)
 {
-    enum dpf_status status = dpf_make_dirs(c->store, e);
+    enum dpf_status status =
+        c->answers ? dpf_curator_close_folder(c->store, e) : dpf_make_dirs(c->store, e);
     if (status != DPF_OK)
         return status;
     c->store_fd = open(c->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -251,21 +304,45 @@ static enum dpf_status open_owners(struct dpf_curator *c, struct dpf_error *e)
         c->owners[i].fd = -1;
     for (size_t i = 0; i < c->key_count; i++) {
         struct dpf_curator_owner *o = &c->owners[i];
-        char digest[DPF_CHECKSUM_TEXT];
-        uint64_t records;
+        struct checked found;
         o->path = dpf_format("%s/%s.mp", c->store, dpf_collector_name(c->collector, i));
         o->part = o->path ? dpf_format("%s" DPF_PART_SUFFIX, o->path) : NULL;
         if (!o->part)
             return dpf_fail_memory(e);
         if (!dpf_is_file(o->path))
             continue;
-        enum dpf_status status = check_stream(c, o->path, digest, &records, e);
+        enum dpf_status status = check_stream(c, i, o->path, &found, e);
+        if (status == DPF_OK)
+            status = keep(c, i, &found, e);
+        else
+            dpf_error_prefix(e, status, "'%s', of '%s'", o->path, c->keys[i]);
+        dpf_header_release(&found.header);
         if (status != DPF_OK)
             return status;
-        o->done = true;
-        c->done++;
     }
     return DPF_OK;
+}
+
+/* Name those who are missing, as far as there is room in a line. */
+static enum dpf_status fail_missing(const struct dpf_curator *c, size_t enough,
+                                    struct dpf_error *e)
+{
+    struct dpf_text names = {0};
+    size_t shown = 0;
+    for (size_t i = 0; i < c->key_count; i++) {
+        if (c->owners[i].done)
+            continue;
+        if (shown == 5)
+            dpf_text_add(&names, ", ...");
+        if (shown++ < 5)
+            dpf_text_addf(&names, "%s'%.60s'", shown > 1 ? ", " : "",
+                          dpf_path_base(c->keys[i]));
+    }
+    enum dpf_status status = dpf_fail(
+        e, DPF_UNAVAILABLE, "only %zu of %zu owners have sent their %s: missing %s",
+        c->done, enough, c->answers ? "answers" : "records", dpf_text_get(&names));
+    dpf_text_release(&names);
+    return status;
 }
 
 enum dpf_status dpf_curator_gather(struct dpf_curator *c, struct dpf_stage *s,
@@ -310,9 +387,7 @@ enum dpf_status dpf_curator_gather(struct dpf_curator *c, struct dpf_stage *s,
         dpf_progress_update(s->progress, &counters);
     }
     if (status == DPF_OK && c->done < enough)
-        status =
-            dpf_fail(e, DPF_UNAVAILABLE, "only %zu of %zu owners have sent their records",
-                     c->done, enough);
+        status = fail_missing(c, enough, e);
     dpf_collector_destroy(&c->collector);
     return status;
 }

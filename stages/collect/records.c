@@ -27,7 +27,9 @@ static void close_stream(struct dpf_curator *c)
     c->reading = false;
 }
 
-/* The header of all streams together, into s->out. */
+/* The header of all streams together, into s->out. Answers get the ledger that they would
+ * have if `aggregate` had read them one after the other: whether their teachers have
+ * records in common, it decides. */
 static enum dpf_status join_headers(struct dpf_curator *c, struct dpf_stage *s,
                                     struct dpf_error *e)
 {
@@ -42,12 +44,14 @@ static enum dpf_status join_headers(struct dpf_curator *c, struct dpf_stage *s,
             dpf_ledger_add_branch(&branches, &c->reader.header.events);
             status = first ? dpf_header_copy(&s->out, &c->reader.header, e)
                            : dpf_header_merge(&s->out, &c->reader.header,
-                                              dpf_curator_merge_provenance, e);
+                                              c->answers ? dpf_ledger_merge
+                                                         : dpf_curator_merge_provenance,
+                                              e);
         }
         first = false;
         close_stream(c);
     }
-    if (status == DPF_OK && branches.count > 0)
+    if (status == DPF_OK && branches.count > 0 && !c->answers)
         status = dpf_ledger_write_merge(&s->out.events, &branches, true, e);
     dpf_values_release(&branches);
     return status;
@@ -103,6 +107,7 @@ void dpf_collect_release(struct dpf_stage *s)
     }
     dpf_names_free(c->found, c->found_count);
     free(c->owners);
+    free(c->teachers);
     free(c->keys);
     dpf_header_release(&c->like);
     if (c->store_open)

@@ -4,6 +4,7 @@
  *
  *   engine NETWORK LOT THREADS MICROBATCH plain|clip|dp SECONDS [RECORDS]
  *
+ * NETWORK: a named architecture, or one that fits its records, as unet:8=1x48x64x48:3.
  * Further: `engine gemm THREADS` and `engine bits N` measure the machine's rate of
  * products, and packed bits against the same product of floats. */
 #include <math.h>
@@ -17,6 +18,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "nn/engine.h"
+#include "nn/fitted.h"
 #include "nn/ops/op.h"
 #include "random/seeded.h"
 
@@ -192,6 +194,29 @@ static int bench_bits(int64_t n)
     return 0;
 }
 
+/* A named architecture, or ARCH=SHAPE:CLASSES, one that fits its records. */
+static enum dpf_status parse_network(struct dpf_model *m, char *name, struct dpf_error *e)
+{
+    const char *text = dpf_architecture(name);
+    char *shape = strchr(name, '='), *classes = shape ? strchr(shape, ':') : NULL;
+    struct dpf_field x = {.name = "x", .dtype = DPF_F32}, y = {.name = "y"};
+    int64_t number = 0;
+    if (text)
+        return dpf_model_parse(m, text, strlen(text), name, e);
+    if (!classes || !dpf_parse_int(classes + 1, &number) || number < 2)
+        return dpf_fail(e, DPF_USAGE, "there is no network '%s'", name);
+    *shape++ = *classes = '\0';
+    for (char *rest = NULL, *word = strtok_r(shape, "x", &rest); word;
+         word = strtok_r(NULL, "x", &rest)) {
+        int64_t size;
+        if (x.shape.rank == DPF_MAX_RANK || !dpf_parse_int(word, &size) || size < 1)
+            return dpf_fail(e, DPF_USAGE, "'%s' is no size", word);
+        x.shape.dim[x.shape.rank++] = (uint64_t)size;
+    }
+    y.classes = (uint64_t)number;
+    return dpf_model_fit(m, name, &x, &y, e);
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {0};
@@ -205,7 +230,7 @@ int main(int argc, char **argv)
     struct rusage usage;
     if (argc != 7 && argc != 8)
         return 2;
-    const char *text = dpf_architecture(argv[1]);
+    char name[128];
     int64_t lot, micro, threads;
     double limit;
     if (!dpf_parse_int(argv[2], &lot) || !dpf_parse_int(argv[3], &threads) ||
@@ -214,8 +239,11 @@ int main(int argc, char **argv)
         return 2;
     int64_t records = argc == 8 && number > lot ? number : lot;
     bool dp = strcmp(argv[5], "plain") != 0, noise = strcmp(argv[5], "dp") == 0;
-    if (!text || dpf_model_parse(&b.model, text, strlen(text), argv[1], &e) != DPF_OK)
+    snprintf(name, sizeof name, "%s", argv[1]);
+    if (parse_network(&b.model, name, &e) != DPF_OK) {
+        fprintf(stderr, "engine: %s\n", e.message);
         return 2;
+    }
     struct dpf_engine_setup setup = {.model = &b.model,
                                      .kernels = dpf_kernels_cpu(),
                                      .threads = (int)threads,

@@ -466,7 +466,7 @@ static void test_follow(void)
     CU_ASSERT(got_all(o, 20));
     CU_ASSERT(ended(finish(1, 2), DPF_OK, ""));
     start(2, DPF_READ, &reader); /* and when it is whole */
-    CU_ASSERT(got_all(finish(2, 3), 20));
+    CU_ASSERT(got_all(finish(2, 8), 20));
     end();
 }
 
@@ -528,7 +528,7 @@ static void test_zmq_one_to_one(void)
         sleep_ms(50);
         start(0, DPF_READ, &t);
         CU_ASSERT(got_all(finish(0, 8), 300));
-        CU_ASSERT(ended(finish(1, 3), DPF_OK, ""));
+        CU_ASSERT(ended(finish(1, 8), DPF_OK, ""));
         end();
     }
 }
@@ -549,7 +549,7 @@ static void test_zmq_many_to_one(void)
         int64_t due = 0;
         for (int i = 1; i <= 4; i++) {
             due += sum_to(i * 1000000, 50);
-            CU_ASSERT(ended(finish(i, 3), DPF_OK, ""));
+            CU_ASSERT(ended(finish(i, 8), DPF_OK, ""));
         }
         CU_ASSERT(ended(o, DPF_OK, "") && o->records == 4 * 50 * ROWS && o->sum == due);
         end();
@@ -568,7 +568,7 @@ static void test_zmq_one_to_many(void)
             start(i, DPF_READ, &reader);
         for (int i = 1; i <= 3; i++)
             CU_ASSERT(got_all(finish(i, 8), 100)); /* each of them gets everything */
-        CU_ASSERT(ended(finish(0, 3), DPF_OK, ""));
+        CU_ASSERT(ended(finish(0, 8), DPF_OK, ""));
         end();
     }
 }
@@ -588,7 +588,7 @@ static void test_zmq_slow_reader(void)
             printf("    the writer was %llu batches ahead\n",
                    (unsigned long long)o->ahead);
         CU_ASSERT(o->ahead >= 1 && o->ahead <= 20);
-        CU_ASSERT(ended(finish(1, 3), DPF_OK, ""));
+        CU_ASSERT(ended(finish(1, 8), DPF_OK, ""));
         end();
     }
 }
@@ -793,7 +793,7 @@ static void check_curve(const char *own, const char *peer, bool works, const cha
     struct outcome *o = finish(1, 6);
     if (works) {
         CU_ASSERT(ended(o, DPF_OK, ""));
-        CU_ASSERT(got_all(finish(0, 3), 30));
+        CU_ASSERT(got_all(finish(0, 8), 30));
     } else {
         CU_ASSERT(o->status == DPF_SYSTEM || o->status == DPF_UNAVAILABLE);
         CU_ASSERT(ended(o, o->status, text) && o->batches == 0);

@@ -162,5 +162,40 @@ class Unet3dSmall(nn.Module):
         return self.y(x)
 
 
+class FittedUnet(nn.Module):
+    """`unet:8` for volumes of 1x48x64x48 and 3 classes: four poolings, two convolutions a
+    level with instance normalisation and leaky ReLU (../../../lib/nn/fitted.c)."""
+    shape, classes, width, levels = (1, 48, 64, 48), 3, 8, 5
+
+    def __init__(self):
+        super().__init__()
+        wide, before = [self.width << i for i in range(self.levels)], self.shape[0]
+        self.down, self.up, self.rise = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        for out in wide:
+            self.down.append(self.pair(before, out))
+            before = out
+        for out in reversed(wide[:-1]):
+            self.rise.append(nn.ConvTranspose3d(2 * out, out, 2, stride=2))
+            self.up.append(self.pair(2 * out, out))
+        self.y = nn.Conv3d(wide[0], self.classes, 1)
+
+    @staticmethod
+    def pair(channels, out):
+        layers = []
+        for before in (channels, out):
+            layers += [nn.Conv3d(before, out, 3, padding=1, bias=False),
+                       nn.InstanceNorm3d(out, affine=True), nn.LeakyReLU(0.01)]
+        return nn.Sequential(*layers)
+
+    def forward(self, x):
+        skips = []
+        for level in self.down:
+            x = level(F.max_pool3d(x, 2) if skips else x)
+            skips.append(x)
+        for rise, level, skip in zip(self.rise, self.up, reversed(skips[:-1])):
+            x = level(torch.cat([rise(x), skip], 1))
+        return self.y(x)
+
+
 NETS = {"abadi-mnist": AbadiMnist, "adlm-mnist": AdlmMnist, "plain-cifar": PlainCifar,
-        "unet3d-small": Unet3dSmall}
+        "unet3d-small": Unet3dSmall, "unet:8=1x48x64x48:3": FittedUnet}

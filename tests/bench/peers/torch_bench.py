@@ -160,10 +160,12 @@ def measure(what, timed):
 
         said["opacus"] = opacus.__version__
         said["layers"] = support(net, mode)
-    x, y = torch.rand(batch, *net.shape), torch.randint(net.classes, (batch,))
+    volumes = len(net.shape) == 4
+    x = torch.rand(batch, *net.shape)
+    y = torch.randint(net.classes, (batch, *(net.shape[1:] if volumes else ())))
     if what["format"] == "channels_last":
-        net = net.to(memory_format=torch.channels_last)
-        x = x.contiguous(memory_format=torch.channels_last)
+        last = torch.channels_last_3d if volumes else torch.channels_last
+        net, x = net.to(memory_format=last), x.contiguous(memory_format=last)
     try:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         step = stepper(net, mode, x, y)

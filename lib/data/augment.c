@@ -252,11 +252,12 @@ static enum dpf_status check_mask(const struct dpf_field *f, const struct dpf_fi
 }
 
 /* Values change their places within a record: bounds of single elements become those of
- * all. Repeated edges and more pixels can raise a norm; a mirror alone cannot. */
+ * all. Repeated edges and more pixels can raise a norm; a mirror or a patch cannot. */
 static enum dpf_status declare(const struct dpf_augment *recipe, struct dpf_field *f,
                                struct dpf_error *e)
 {
     enum dpf_status status = DPF_OK;
+    struct dpf_shape cut;
     if (f->bounds.count > 1) {
         double lo = f->bounds.lo[0], hi = f->bounds.hi[0];
         for (size_t i = 1; i < f->bounds.count; i++) {
@@ -265,21 +266,43 @@ static enum dpf_status declare(const struct dpf_augment *recipe, struct dpf_fiel
         }
         status = dpf_field_set_bounds(f, lo, hi, e);
     }
+    if (recipe->patch.dimensions && !dpf_patch_fits(&recipe->patch, &f->shape, &cut)) {
+        char shape[96];
+        dpf_shape_format(&f->shape, shape, sizeof shape);
+        return dpf_fail(e, DPF_USAGE,
+                        "the patch is larger than field '%s', whose records are %s",
+                        f->name, shape);
+    }
     if (recipe->height || recipe->shift > 0 || recipe->degrees > 0)
         f->norm_l2 = 0;
-    if (!recipe->height || status != DPF_OK)
+    if ((!recipe->height && !recipe->patch.dimensions) || status != DPF_OK)
         return status;
     for (size_t i = 0; i < f->feature_count; i++)
         free(f->features[i]);
     free(f->features);
     f->features = NULL;
     f->feature_count = 0;
-    f->shape.dim[f->shape.rank - 2] = recipe->height;
-    f->shape.dim[f->shape.rank - 1] = recipe->width;
+    if (recipe->patch.dimensions)
+        f->shape = cut;
+    else
+        f->shape.dim[f->shape.rank - 2] = recipe->height;
+    if (recipe->height)
+        f->shape.dim[f->shape.rank - 1] = recipe->width;
     size_t bytes;
     if (!dpf_shape_bytes(f->dtype, &f->shape, &bytes))
         return dpf_fail(e, DPF_USAGE, "field '%s' would have records of over 4 GiB",
                         f->name);
+    return DPF_OK;
+}
+
+/* A patch of pictures has two sizes, one of volumes three. */
+static enum dpf_status check_patch(const struct dpf_patch *p, const struct dpf_field *x,
+                                   struct dpf_error *e)
+{
+    int due = x->shape.rank == 4 ? 3 : 2;
+    if (p->dimensions && p->dimensions != due)
+        return dpf_fail(e, DPF_USAGE, "a patch of field '%s' is %s", x->name,
+                        due == 3 ? "DEPTHxHEIGHTxWIDTH" : "HEIGHTxWIDTH");
     return DPF_OK;
 }
 
@@ -322,12 +345,17 @@ enum dpf_status dpf_augmenter_open(struct dpf_augmenter *a,
     if (status == DPF_OK && a->mask >= 0)
         status = check_mask(&out->fields[a->mask], x, e);
     if (status == DPF_OK)
+        status = check_patch(&recipe->patch, x, e);
+    if (status == DPF_OK)
         status = declare(recipe, x, e);
     if (status == DPF_OK && a->mask >= 0)
         status = declare(recipe, &out->fields[a->mask], e);
     if (status != DPF_OK)
         return status;
     set_sizes(a, &in->fields[a->picture].shape, &x->shape);
+    a->shape = in->fields[a->picture].shape;
+    if (a->mask >= 0)
+        a->mask_shape = in->fields[a->mask].shape;
     uint64_t group = dpf_augment_group(recipe);
     if (out->has_records && out->records > UINT64_MAX / group)
         return dpf_fail(e, DPF_BAD_STREAM, "the stream declares too many records");
@@ -369,6 +397,25 @@ static struct dpf_pose draw_pose(struct dpf_augmenter *a)
         .columns_right = a->recipe.shift * (double)a->warp.in_width * right};
 }
 
+/* A patch of the picture and the same one of the mask. */
+static void write_patch(struct dpf_augmenter *a, struct dpf_batch *out, uint64_t at)
+{
+    uint64_t place[DPF_PATCH_AXES];
+    dpf_patch_draw(&a->recipe.patch, &a->shape, &a->random, place);
+    for (int f = 0; f < out->count; f++) {
+        const struct dpf_tensor *t = &a->batch->tensor[f];
+        struct dpf_tensor *u = &out->tensor[f];
+        size_t size = dpf_tensor_row_bytes(t);
+        const char *from = (const char *)t->data + a->row * size;
+        char *to = (char *)u->data + at * dpf_tensor_row_bytes(u);
+        if (f == a->picture || f == a->mask)
+            dpf_patch_cut(&a->recipe.patch, f == a->mask ? &a->mask_shape : &a->shape,
+                          place, dpf_dtype_size(t->dtype), from, to);
+        else if (size)
+            memcpy(to, from, size);
+    }
+}
+
 static void write_record(struct dpf_augmenter *a, const struct dpf_pose *pose,
                          struct dpf_batch *out, uint64_t at)
 {
@@ -397,10 +444,15 @@ bool dpf_augmenter_fill(struct dpf_augmenter *a, struct dpf_batch *out, uint64_t
     uint64_t group = dpf_augment_group(&a->recipe);
     for (; a->row < a->batch->rows; a->row++, a->record++, a->copy = 0) {
         if (a->copy == 0 && a->recipe.random)
-            dpf_seeded_init(&a->random, "augment", a->recipe.seed, a->record);
+            dpf_seeded_init(&a->random, a->recipe.patch.dimensions ? "patch" : "augment",
+                            a->recipe.seed, a->recipe.same_places ? 0 : a->record);
         for (; a->copy < group; a->copy++) {
             if (*filled == out->rows)
                 return false;
+            if (a->recipe.patch.dimensions) {
+                write_patch(a, out, (*filled)++);
+                continue;
+            }
             struct dpf_pose pose;
             bool posed = a->recipe.random && !(a->recipe.keep && a->copy == 0);
             if (posed)

@@ -1,4 +1,4 @@
-/* Pictures moved, turned, mirrored and enlarged.
+/* Pictures moved, turned, mirrored and enlarged, or cut into patches (data/patch.h).
  *
  * A network learns from one picture what it would need several for, if it also sees the
  * picture a little shifted or turned. Each copy is sampled once, through one inverse
@@ -12,6 +12,7 @@
 #define DPF_DATA_AUGMENT_H
 
 #include "base/status.h"
+#include "data/patch.h"
 #include "random/seeded.h"
 #include "wire/batch.h"
 
@@ -64,6 +65,8 @@ struct dpf_augment {
     bool keep;              /* the original first */
     uint64_t copies;        /* random ones of each record, at least 1 */
     uint64_t height, width; /* new size, or 0 for the old one */
+    struct dpf_patch patch; /* each copy is one, at a random place, and nothing else */
+    bool same_places;       /* of every record, so that no record moves another's */
     uint64_t seed;
 };
 
@@ -78,7 +81,8 @@ struct dpf_augmenter {
     int picture, mask; /* field numbers; mask -1 if there is none */
     struct dpf_warp warp;
     size_t mask_planes;
-    uint64_t record; /* in the stream */
+    struct dpf_shape shape, mask_shape; /* of the input, for patches */
+    uint64_t record;                    /* in the stream */
     struct dpf_seeded random;
     const struct dpf_batch *batch; /* borrowed */
     uint64_t row, copy;            /* the next to be written */

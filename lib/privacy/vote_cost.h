@@ -2,7 +2,8 @@
  * independent of the votes, and, where teachers agree, from the votes themselves.
  *
  * A cost that is computed from votes is as private as the votes. It may be shown to who
- * holds the teachers' records; it must not leave with the answers.
+ * holds the teachers' records; it must not leave with the answers. privacy/vote_smooth.h
+ * releases a bound of it.
  *
  * Claim. For a query with the histogram n of votes, most votes for class i*:
  * - Pr[GNMax with noise s does not answer i*] <= q = sum over i of erfc((n_i* - n_i) /

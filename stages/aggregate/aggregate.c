@@ -2,6 +2,7 @@
  */
 #include "aggregate.h"
 #include "account/code_noise.h"
+#include "published.h"
 
 #include "base/banned.h"
 
@@ -68,6 +69,21 @@ static const struct dpf_option options[] = {
     DPF_OPT_FLAG("private-cost", &state.private_cost,
                  "print also the epsilon that the votes themselves give (Papernot et al. "
                  "2018): it is private, for the holder of the teachers' records alone"),
+    DPF_OPT_FLAG(
+        "publish-cost", &state.publish_cost,
+        "gnmax, confident: release an upper bound of that epsilon with noise; it "
+        "is what the ledger claims, for these votes and their neighbours, and "
+        "its release is paid for"),
+    DPF_OPT_REAL("cost-order", &state.cost_order, "A", 1.5, 1000,
+                 "published cost: the order of its Renyi divergence (try 8)"),
+    DPF_OPT_REAL(
+        "cost-smoothness", &state.cost_smoothness, "B", 1e-3, 10,
+        "published cost: one teacher may change the logarithm of the bound by B; "
+        "a small B makes the bound larger (try 0.05)"),
+    DPF_OPT_REAL(
+        "cost-noise", &state.cost_noise, "M", 1e-2, 1e6,
+        "published cost: deviation of the noise on that logarithm, as a multiple "
+        "of B (try 3)"),
     DPF_OPT_INT(
         "insecure-seed", &state.seed, "N", 0, 9e15,
         "draw the noise from seed N, for tests: the result repeats and is not protected"),
@@ -78,11 +94,28 @@ static const struct dpf_option options[] = {
 static enum dpf_status check_kind(struct dpf_stage *s, bool answers, struct dpf_error *e)
 {
     static const char *const of_messages[] = {"public", "public-weight", NULL};
-    static const char *const of_answers[] = {
-        "codes",         "blank", "norm",      "calibration",     "vote",
-        "teachers",      "noise", "threshold", "threshold-noise", "answers",
-        "epsilon",       "delta", "inputs",    "distinct-owners", "private-cost",
-        "insecure-seed", "once",  NULL};
+    static const char *const of_answers[] = {"codes",
+                                             "blank",
+                                             "norm",
+                                             "calibration",
+                                             "vote",
+                                             "teachers",
+                                             "noise",
+                                             "threshold",
+                                             "threshold-noise",
+                                             "answers",
+                                             "epsilon",
+                                             "delta",
+                                             "inputs",
+                                             "distinct-owners",
+                                             "private-cost",
+                                             "publish-cost",
+                                             "cost-order",
+                                             "cost-smoothness",
+                                             "cost-noise",
+                                             "insecure-seed",
+                                             "once",
+                                             NULL};
     for (const char *const *name = answers ? of_messages : of_answers; *name; name++)
         if (dpf_option_given(&s->parsed, *name))
             return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to %s", *name,
@@ -92,8 +125,9 @@ static enum dpf_status check_kind(struct dpf_stage *s, bool answers, struct dpf_
 
 static enum dpf_status check_codes(struct dpf_stage *s, struct dpf_error *e)
 {
-    static const char *const of_votes[] = {"vote",    "threshold",    "threshold-noise",
-                                           "answers", "private-cost", NULL};
+    static const char *const of_votes[] = {
+        "vote",         "threshold",  "threshold-noise", "answers",    "private-cost",
+        "publish-cost", "cost-order", "cost-smoothness", "cost-noise", NULL};
     const struct dpf_aggregate *v = s->state;
     for (const char *const *name = of_votes; *name; name++)
         if (dpf_option_given(&s->parsed, *name))
@@ -147,7 +181,7 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
                                     "confident'");
     if (v->most_answers && !confident)
         return dpf_fail(e, DPF_USAGE, "option '--answers' needs '--vote confident'");
-    return DPF_OK;
+    return dpf_published_check(s, e);
 }
 
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)

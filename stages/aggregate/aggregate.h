@@ -19,8 +19,9 @@ struct dpf_aggregate {
     const char *vote, *inputs, *calibration;
     bool codes, blank;
     double norm, noise, threshold, threshold_noise, epsilon, delta;
+    double cost_order, cost_smoothness, cost_noise;
     int64_t teachers, most_answers, seed;
-    bool distinct_owners, private_cost;
+    bool distinct_owners, private_cost, publish_cost;
     /* what it takes: messages */
     struct dpf_report_form form;
     struct dpf_report_stream reports;

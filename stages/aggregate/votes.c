@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "inputs.h"
 #include "privacy/vote_cost.h"
+#include "published.h"
 
 #include "base/banned.h"
 
@@ -19,9 +20,10 @@ struct release {
     struct dpf_vote_plan plan;
     struct dpf_vote vote;
     struct dpf_random random;
-    uint64_t queries, allowed; /* all of them; answers that are paid for */
-    struct dpf_spending spent[2];
+    uint64_t queries, allowed;    /* all of them; answers that are paid for */
+    struct dpf_spending spent[3]; /* answers; tests; a published cost */
     size_t spent_count;
+    struct dpf_published published;
     double epsilon; /* proven */
     uint64_t next, answered;
     bool *keep;
@@ -33,20 +35,25 @@ struct release {
 
 /* ------------------------------------------------------------------------------- cost */
 
-/* The mechanisms of a run, tests last: both counts are the most that it may do. */
+/* The mechanisms of a run: counts of answers and tests are the most that it may do. */
 static void list_spending(struct release *r)
 {
+    size_t count = 1;
     bool lnmax = r->plan.kind == DPF_VOTE_LNMAX;
     r->spent[0] = (struct dpf_spending){
         .kind = lnmax ? &dpf_spending_pure : &dpf_spending_gaussian,
         .parameter = lnmax ? r->vote.laplace.epsilon : r->vote.maximum.noise_multiplier,
         .rate = 1,
         .count = r->allowed};
-    r->spent[1] = (struct dpf_spending){.kind = &dpf_spending_gaussian,
-                                        .parameter = r->vote.test.noise_multiplier,
-                                        .rate = 1,
-                                        .count = r->queries};
-    r->spent_count = r->plan.kind == DPF_VOTE_CONFIDENT ? 2 : 1;
+    if (r->plan.kind == DPF_VOTE_CONFIDENT)
+        r->spent[count++] =
+            (struct dpf_spending){.kind = &dpf_spending_gaussian,
+                                  .parameter = r->vote.test.noise_multiplier,
+                                  .rate = 1,
+                                  .count = r->queries};
+    if (r->v->publish_cost)
+        r->spent[count++] = r->published.spent;
+    r->spent_count = count;
 }
 
 static enum dpf_status make_vote(struct release *r, struct dpf_error *e)
@@ -54,6 +61,8 @@ static enum dpf_status make_vote(struct release *r, struct dpf_error *e)
     dpf_vote_release(&r->vote);
     enum dpf_status status =
         dpf_vote_init(&r->vote, &r->plan, (size_t)r->v->answers.values, e);
+    if (status == DPF_OK && r->v->publish_cost)
+        status = dpf_published_plan(&r->published, r->v, &r->plan, e);
     list_spending(r);
     return status;
 }
@@ -76,7 +85,7 @@ static void tell_plan(struct release *r)
 {
     const struct dpf_aggregate *v = r->v;
     double teachers = (double)v->answers.count;
-    struct dpf_spending copy[2] = {r->spent[0], r->spent[1]};
+    struct dpf_spending copy[3] = {r->spent[0], r->spent[1], r->spent[2]};
     dpf_notice("%zu teachers, %llu queries, %llu classes", v->answers.count,
                (unsigned long long)r->queries, (unsigned long long)v->answers.values);
     dpf_notice("signal to noise: %g votes, if all agree, against noise of %g: %.3g",
@@ -84,6 +93,8 @@ static void tell_plan(struct release *r)
     if (r->plan.kind == DPF_VOTE_CONFIDENT)
         dpf_notice("test: %g votes against a threshold of %g with noise of %g", teachers,
                    r->plan.threshold, r->plan.threshold_noise);
+    if (v->publish_cost)
+        dpf_published_tell_plan(&r->published);
     if (v->epsilon > 0 && dpf_solve_count(DPF_METHOD_BEST, copy, r->spent_count, 0,
                                           v->epsilon, v->delta, NULL) == DPF_OK)
         dpf_notice("epsilon %g at delta %g allows %llu answers, %llu are planned",
@@ -141,7 +152,7 @@ static void add_events(struct release *r)
     bool lnmax = r->plan.kind == DPF_VOTE_LNMAX;
     bool confident = r->plan.kind == DPF_VOTE_CONFIDENT;
     double one = 0, delta = v->delta;
-    double share = confident ? delta / 2 : delta; /* each event states its own */
+    double share = delta / (double)r->spent_count; /* each event states its own */
     struct dpf_values *events = &r->s->out.events;
     dpf_vote_total_add(&total, &r->plan, 0, DPF_VOTE_ANY_PASS,
                        confident ? (double)r->queries : 0, (double)r->allowed);
@@ -157,6 +168,8 @@ static void add_events(struct release *r)
         .claimed = {dpf_vote_total_epsilon(&total, delta, NULL), delta,
                     papers[r->plan.kind]},
         .proven = {one, share, theorems[r->plan.kind]}};
+    if (v->publish_cost)
+        dpf_published_claim(&r->published, &m);
     dpf_ledger_add_mechanism(events, r->s->info->name, &m);
     if (confident) {
         m.spending = r->spent[1];
@@ -164,11 +177,14 @@ static void add_events(struct release *r)
         m.method = "confident test";
         m.units = 1;
         m.claimed = (struct dpf_guarantee){0, 0, "counted with the answers"};
+        m.why = NULL;
         dpf_compose_epsilon(DPF_METHOD_BEST, r->spent + 1, 1, share, &one, NULL, NULL);
         m.proven = (struct dpf_guarantee){
             one, share, "Gaussian noise on a maximum of sensitivity 1 (privacy/vote.h)"};
         dpf_ledger_add_mechanism(events, r->s->info->name, &m);
     }
+    if (v->publish_cost)
+        dpf_published_add_event(&r->published, r->s, share);
     if (v->seed >= 0)
         dpf_ledger_add_seed(events, r->s->info->name);
 }
@@ -344,6 +360,8 @@ enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
         status = dpf_random_init(&r->random, e);
     else if (status == DPF_OK)
         dpf_random_init_insecure(&r->random, "aggregate", (uint64_t)v->seed, 0);
+    if (status == DPF_OK && v->publish_cost)
+        status = dpf_published_draw(&r->published, v, &r->random, e);
     if (status == DPF_OK)
         status = v->inputs ? write_inputs(r, e) : write_numbers(r, e);
     if (status == DPF_OK)
@@ -352,7 +370,10 @@ enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
                    (unsigned long long)r->answered, (unsigned long long)r->queries,
                    ceil(r->epsilon * 1e4) / 1e4, v->delta,
                    (unsigned long long)r->allowed);
+    if (status == DPF_OK && v->publish_cost)
+        dpf_published_tell(&r->published);
     dpf_vote_release(&r->vote);
+    dpf_published_release(&r->published);
     dpf_random_release(&r->random);
     dpf_inputs_release(&r->inputs);
     free(r->keep);

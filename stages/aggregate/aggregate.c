@@ -2,7 +2,6 @@
  */
 #include "aggregate.h"
 #include "account/code_noise.h"
-#include "published.h"
 
 #include "base/banned.h"
 
@@ -90,105 +89,11 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
-/* Options of the other kind would do nothing. */
-static enum dpf_status check_kind(struct dpf_stage *s, bool answers, struct dpf_error *e)
-{
-    static const char *const of_messages[] = {"public", "public-weight", NULL};
-    static const char *const of_answers[] = {"codes",
-                                             "blank",
-                                             "norm",
-                                             "calibration",
-                                             "vote",
-                                             "teachers",
-                                             "noise",
-                                             "threshold",
-                                             "threshold-noise",
-                                             "answers",
-                                             "epsilon",
-                                             "delta",
-                                             "inputs",
-                                             "distinct-owners",
-                                             "private-cost",
-                                             "publish-cost",
-                                             "cost-order",
-                                             "cost-smoothness",
-                                             "cost-noise",
-                                             "insecure-seed",
-                                             "once",
-                                             NULL};
-    for (const char *const *name = answers ? of_messages : of_answers; *name; name++)
-        if (dpf_option_given(&s->parsed, *name))
-            return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to %s", *name,
-                            answers ? "answers of teachers" : "messages of owners");
-    return DPF_OK;
-}
-
-static enum dpf_status check_codes(struct dpf_stage *s, struct dpf_error *e)
-{
-    static const char *const of_votes[] = {
-        "vote",         "threshold",  "threshold-noise", "answers",    "private-cost",
-        "publish-cost", "cost-order", "cost-smoothness", "cost-noise", NULL};
-    const struct dpf_aggregate *v = s->state;
-    for (const char *const *name = of_votes; *name; name++)
-        if (dpf_option_given(&s->parsed, *name))
-            return dpf_fail(e, DPF_USAGE, "option '--%s' does not apply to codes", *name);
-    if (v->teachers == 0 || v->delta == 0 || v->norm == 0)
-        return dpf_fail(e, DPF_USAGE, "codes need '--%s'",
-                        v->teachers == 0 ? "teachers"
-                        : v->delta == 0  ? "delta"
-                                         : "norm");
-    if (v->noise == 0 && v->epsilon == 0)
-        return dpf_fail(e, DPF_USAGE, "codes need '--noise' or '--epsilon'");
-    if (v->blank && !v->inputs)
-        return dpf_fail(e, DPF_USAGE, "option '--blank' needs '--inputs'");
-    if (v->noise > 0 && dpf_option_given(&s->parsed, "calibration"))
-        return dpf_fail(e, DPF_USAGE, "'--noise' leaves nothing to '--calibration'");
-    return DPF_OK;
-}
-
-static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
-{
-    const struct dpf_aggregate *v = s->state;
-    if (!v->known_stream != !(v->known_weight > 0))
-        return dpf_fail(e, DPF_USAGE, "'--public' and '--public-weight' go together");
-    enum dpf_status status = dpf_once_check(&v->once, e);
-    if (status != DPF_OK)
-        return status;
-    if (v->codes)
-        return check_codes(s, e);
-    if (v->blank)
-        return dpf_fail(e, DPF_USAGE, "option '--blank' needs '--codes'");
-    if (!v->vote)
-        return DPF_OK;
-    bool confident =
-        dpf_vote_choices[DPF_INDEX(dpf_vote_choices, v->vote)].kind == DPF_VOTE_CONFIDENT;
-    bool lnmax =
-        dpf_vote_choices[DPF_INDEX(dpf_vote_choices, v->vote)].kind == DPF_VOTE_LNMAX;
-    if (v->teachers == 0)
-        return dpf_fail(e, DPF_USAGE, "votes need '--teachers'");
-    if (v->delta == 0)
-        return dpf_fail(e, DPF_USAGE, "votes need '--delta'");
-    if (v->noise == 0 && (v->epsilon == 0 || lnmax))
-        return dpf_fail(e, DPF_USAGE,
-                        lnmax ? "'--vote lnmax' needs '--noise'"
-                              : "votes need '--noise' or '--epsilon'");
-    if (confident != dpf_option_given(&s->parsed, "threshold") ||
-        confident != dpf_option_given(&s->parsed, "threshold-noise"))
-        return dpf_fail(e, DPF_USAGE,
-                        confident ? "'--vote confident' needs '--threshold' and "
-                                    "'--threshold-noise'"
-                                  : "'--threshold' and '--threshold-noise' need '--vote "
-                                    "confident'");
-    if (v->most_answers && !confident)
-        return dpf_fail(e, DPF_USAGE, "option '--answers' needs '--vote confident'");
-    return dpf_published_check(s, e);
-}
-
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_aggregate *v = s->state;
     v->of_answers = dpf_answers_is(&s->in);
-    enum dpf_status status = check_kind(s, v->of_answers, e);
+    enum dpf_status status = dpf_aggregate_check_kind(s, e);
     if (status != DPF_OK || !v->of_answers)
         return status == DPF_OK ? dpf_messages_open(s, e) : status;
     if (!v->vote && !v->codes)
@@ -255,7 +160,7 @@ static const struct dpf_stage_info info = {
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,
-    .on_options = on_options,
+    .on_options = dpf_aggregate_options,
     .on_open = on_open,
     .on_batch = on_batch,
     .on_close = on_close,

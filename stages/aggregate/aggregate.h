@@ -35,6 +35,10 @@ struct dpf_aggregate {
     struct dpf_code_mean mean; /* of codes: how they are cut */
 };
 
+/* Before anything is read: do the options go together? And when the stream is known. */
+enum dpf_status dpf_aggregate_options(struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_aggregate_check_kind(struct dpf_stage *s, struct dpf_error *e);
+
 /* The callbacks of each kind. */
 enum dpf_status dpf_messages_open(struct dpf_stage *s, struct dpf_error *e);
 enum dpf_status dpf_messages_batch(struct dpf_stage *s, struct dpf_batch *b,

@@ -44,6 +44,14 @@ static const struct dpf_stage_info info = {
                "--arch tiny --epochs 5 --rate 0.1 -o model.mp && dpflow load "
                "digits:test | dpflow normalize --unit 0:16 | dpflow evaluate --model "
                "model.mp | dpflow inspect",
+    .detail =
+        "Dice of a class is its mean over the records in which it is labelled or "
+        "predicted: one\n"
+        "that has it in only one of the two counts 0, one that has it in neither is "
+        "left out.\n"
+        "Pooled Dice takes all records as one. A class that is nowhere has no Dice "
+        "(null) and is\n"
+        "left out of the means. Foreground Dice is the mean without class 0.",
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,

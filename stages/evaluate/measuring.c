@@ -175,9 +175,9 @@ void dpf_measurement_release(struct dpf_stage *s)
     struct dpf_measurement *v = s->state;
     if (!v->teachers)
         dpf_evaluation_release(&v->evaluation);
-    dpf_ensemble_release(&v->ensemble);
     dpf_windows_release(&v->windows);
-    dpf_engine_release(&v->engine);
+    dpf_engine_release(&v->engine); /* it borrows a teacher's network */
+    dpf_ensemble_release(&v->ensemble);
     dpf_dataset_release(&v->data);
     dpf_model_stream_release(&v->source);
 }

@@ -104,30 +104,41 @@ static pid_t start(char *const *argv, const char *log)
     _exit(127);
 }
 
-static void note_ended(struct dpf_plan *plan, struct dpf_board *board, bool *seen)
+/* Show who has ended; true if one of them has failed. */
+static bool note_ended(struct dpf_plan *plan, struct dpf_board *board, bool *seen)
 {
+    bool failed = false;
     for (size_t i = 0; i < plan->process_count; i++) {
         struct dpf_error outcome;
         if (seen[i] || !dpf_progress_outcome(plan->processes[i].status_path, &outcome))
             continue;
         seen[i] = true;
+        failed = failed || outcome.status != DPF_OK;
         dpf_board_end_row(board, i,
                           outcome.status == DPF_OK ? DPF_ROW_DONE : DPF_ROW_FAILED);
     }
+    return failed;
 }
 
+/* Wait for mpirun. A rank that fails aborts the job, and mpirun ends the others; but when
+ * several abort at the same time, OpenMPI 4.1 may wait for itself for ever: all ranks are
+ * gone and mpirun is not. So it is ended some seconds after a failure. */
 static int watch(pid_t pid, struct dpf_plan *plan, struct dpf_board *board, bool *seen)
 {
+    enum { ABORT_SECONDS = 5, TERMINATE_SECONDS = 8 };
     int wait_status = 0;
-    double asked = 0;
+    double asked = 0, failed = 0;
     while (waitpid(pid, &wait_status, WNOHANG) != pid) {
-        if (dpf_stop_requested() && asked == 0) {
+        double now = dpf_clock_seconds();
+        bool hangs = failed > 0 && now - failed > ABORT_SECONDS;
+        if ((dpf_stop_requested() || hangs) && asked == 0) {
             kill(pid, SIGTERM);
-            asked = dpf_clock_seconds();
+            asked = now;
         }
-        if (asked > 0 && dpf_clock_seconds() - asked > 8)
+        if (asked > 0 && now - asked > TERMINATE_SECONDS)
             kill(pid, SIGKILL);
-        note_ended(plan, board, seen);
+        if (note_ended(plan, board, seen) && failed == 0)
+            failed = now;
         dpf_board_draw(board, false);
         dpf_watch_pause();
     }

@@ -29,10 +29,15 @@ enum dpf_status dpf_curator_check_teachers(const struct dpf_curator *c, size_t o
                                            const struct dpf_header *h,
                                            struct dpf_error *e)
 {
+    enum { MOST = 4096 }; /* they are compared two by two */
     struct dpf_answers a;
     enum dpf_status status = dpf_answers_read_alone(&a, h, e);
     if (status != DPF_OK)
         return status;
+    if (a.count > MOST)
+        status =
+            dpf_fail(e, DPF_BAD_STREAM,
+                     "an owner sends answers of %zu teachers: at most %d", a.count, MOST);
     for (size_t i = 0; status == DPF_OK && i < a.count; i++) {
         if (dpf_answers_find(&a, a.teachers[i].id) < i)
             status = dpf_fail(e, DPF_BAD_STREAM, "teacher '%s' is there twice",

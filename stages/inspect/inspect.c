@@ -61,10 +61,10 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     struct inspection *v = s->state;
     for (int i = 0; i < DPF_MAX_FIELDS; i++)
         v->writers[i].file.fd = -1;
-    if (!v->sheets.folder && (v->sheets.heat || v->sheets.overlay.count ||
-                              dpf_option_given(&s->parsed, "channel")))
-        return dpf_fail(e, DPF_USAGE,
-                        "'--heat', '--overlay' and '--channel' go with '--png'");
+    static const char *const drawing[] = {"heat", "overlay", "channel"};
+    for (size_t i = 0; !v->sheets.folder && i < sizeof drawing / sizeof *drawing; i++)
+        if (dpf_option_given(&s->parsed, drawing[i]))
+            return dpf_fail(e, DPF_USAGE, "'--%s' goes with '--png'", drawing[i]);
     enum dpf_status status = v->json ? dpf_show_header_json(s->text, &s->in, e)
                                      : dpf_show_header_text(s->text, &s->in, e);
     if (status == DPF_OK && v->sheets.folder)

@@ -293,6 +293,7 @@ static enum dpf_status start(struct task *t, const struct dpf_load_request *q,
         return dpf_fail(e, DPF_USAGE, "'%s' has %zu volumes, not %llu", q->names[0],
                         t->count, (unsigned long long)q->count);
     t->count = q->count ? q->count : t->count;
+    t->source.first = q->count;
     const struct dpf_shape x = {.rank = 4,
                                 .dim = {t->channels, t->size[0], t->size[1], t->size[2]}};
     const struct dpf_shape mask = {.rank = 3,

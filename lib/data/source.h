@@ -24,6 +24,7 @@ struct dpf_source_ops {
 struct dpf_source {
     const struct dpf_source_ops *ops;
     struct dpf_header header; /* fields, and the record count where it is known */
+    uint64_t first; /* 0, or: no more than these of the records that are there are read */
 };
 
 /* Fill one batch (owned tensors) with up to `want` records. b->rows == 0 at the end. */

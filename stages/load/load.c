@@ -108,6 +108,16 @@ static enum dpf_status on_fingerprint(struct dpf_stage *s, struct dpf_fingerprin
     return dpf_catalog_fingerprint(&q, f, e);
 }
 
+/* With a record less, the one behind the last comes in. */
+static void add_selection(struct dpf_stage *s, uint64_t count)
+{
+    char rule[40];
+    snprintf(rule, sizeof rule, "first %llu", (unsigned long long)count);
+    const struct dpf_selection_event first = {
+        .by = "order", .rule = rule, .stability = {.add_remove = 2, .replace_one = 1}};
+    dpf_ledger_add_selection(&s->out.events, s->info->name, &first);
+}
+
 static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct loading *v = s->state;
@@ -127,19 +137,14 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
         status = dpf_source_describe(s, &v->contents, e);
     if (status != DPF_OK)
         return status;
+    if (v->source->first)
+        add_selection(s, v->source->first);
     if (v->limit >= 0) {
         /* How many there are is only known if the file told beforehand. */
         s->out.has_records = s->out.has_records || v->limit == 0;
         if (s->out.records > (uint64_t)v->limit)
             s->out.records = (uint64_t)v->limit;
-        char rule[40];
-        snprintf(rule, sizeof rule, "first %lld", (long long)v->limit);
-        /* with a record less, the one behind the last comes in */
-        const struct dpf_selection_event first = {
-            .by = "order",
-            .rule = rule,
-            .stability = {.add_remove = 2, .replace_one = 1}};
-        dpf_ledger_add_selection(&s->out.events, s->info->name, &first);
+        add_selection(s, (uint64_t)v->limit);
     }
     return DPF_OK;
 }

@@ -84,7 +84,10 @@ static void add_sources(struct sent_list *l, const msgpack_object *events,
             return;
         }
         if (v.kind == DPF_EVENT_SOURCE && v.digest.text)
-            add_sent(l, &(struct dpf_origin){.digest = v.digest}, branch);
+            add_sent(l,
+                     &(struct dpf_origin){
+                         .digest = v.digest, .set = v.set, .part_name = v.part_name},
+                     branch);
         if (v.events && v.data != DPF_PUBLIC)
             add_sources(l, v.events, branch, depth + 1);
         for (uint32_t k = 0; v.branches && k < v.branches->via.array.size; k++)
@@ -92,17 +95,23 @@ static void add_sources(struct sent_list *l, const msgpack_object *events,
     }
 }
 
-static int by_digest(const void *a, const void *b)
+/* What sources have in common that may share records: the set of the catalogue that they
+ * are parts of, else their content. */
+static const struct dpf_span *kin(const struct sent *s)
 {
-    const struct dpf_span *x = &((const struct sent *)a)->origin.digest;
-    const struct dpf_span *y = &((const struct sent *)b)->origin.digest;
+    return s->origin.set.text ? &s->origin.set : &s->origin.digest;
+}
+
+static int by_kin(const void *a, const void *b)
+{
+    const struct dpf_span *x = kin(a), *y = kin(b);
     size_t size = x->size < y->size ? x->size : y->size;
     int order = size ? memcmp(x->text, y->text, size) : 0;
     return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
-/* Whether sources [from, to), which are one and the same, went to two branches that no
- * cut keeps apart. */
+/* Whether sources [from, to), which are one and the same or parts of one set, went to two
+ * branches that neither a cut nor the catalogue keeps apart. */
 static bool is_shared(struct sent *list, size_t from, size_t to)
 {
     enum { MOST = 1024 };
@@ -121,6 +130,18 @@ static bool is_shared(struct sent *list, size_t from, size_t to)
     return shared;
 }
 
+/* Which part of which set its one source is, as far as the catalogue knows. */
+static void find_set(const msgpack_object *events, struct dpf_origin *o)
+{
+    struct dpf_event v;
+    for (uint32_t i = 0; i < events->via.array.size; i++)
+        if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) == DPF_OK &&
+            v.kind == DPF_EVENT_SOURCE) {
+            o->set = v.set;
+            o->part_name = v.part_name;
+        }
+}
+
 /* Whether the ledger itself shows that two of the branches are of the same records,
  * whoever sent them: a source is in both, in a merge too, and no cut that was made of it
  * before anything else keeps them apart. */
@@ -129,17 +150,19 @@ static bool sent_twice(const msgpack_object *branches)
     struct sent_list l = {.list = NULL};
     for (uint32_t i = 0; i < branches->via.array.size; i++) {
         struct dpf_origin o;
-        if (dpf_lineage_parts(&branches->via.array.ptr[i], 1, &o) && o.digest.text)
+        if (dpf_lineage_parts(&branches->via.array.ptr[i], 1, &o) && o.digest.text) {
+            find_set(&branches->via.array.ptr[i], &o);
             add_sent(&l, &o, i);
-        else
+        } else {
             add_sources(&l, &branches->via.array.ptr[i], i, 0);
+        }
     }
     bool twice = l.failed;
     if (l.count > 1)
-        qsort(l.list, l.count, sizeof *l.list, by_digest);
+        qsort(l.list, l.count, sizeof *l.list, by_kin);
     for (size_t from = 0, to; !twice && from < l.count; from = to) {
-        for (to = from + 1; to < l.count && dpf_span_same(l.list[from].origin.digest,
-                                                          l.list[to].origin.digest);)
+        for (to = from + 1;
+             to < l.count && dpf_span_same(*kin(&l.list[from]), *kin(&l.list[to]));)
             to++;
         twice = is_shared(l.list, from, to);
     }

@@ -165,6 +165,28 @@ static double voxel_dice(int64_t classes, int64_t voxels, const float *z,
     return loss;
 }
 
+/* The same, but each class of the record has the same weight in the cross-entropy: small
+ * ones are not passed over while weights are still random. */
+static double balanced_dice(int64_t classes, int64_t voxels, const float *z,
+                            const struct dpf_loss_target *target, float *gradient)
+{
+    const int32_t *labels = target->labels;
+    double loss = dice_from(classes > 1, classes, voxels, z, target, gradient);
+    int64_t count[MOST_DICE] = {0}, present = 0;
+    for (int64_t v = 0; v < voxels; v++)
+        present += count[labels[v]]++ == 0;
+    for (int64_t v = 0; v < voxels; v++, z += classes, gradient += classes) {
+        double total = log_sum_exp(classes, z);
+        double share = 1 / ((double)present * (double)count[labels[v]]);
+        loss += (total - (double)z[labels[v]]) * share;
+        for (int64_t l = 0; l < classes; l++) {
+            double p = exp((double)z[l] - total);
+            gradient[l] = (float)((double)gradient[l] + (p - (l == labels[v])) * share);
+        }
+    }
+    return loss;
+}
+
 const struct dpf_loss dpf_losses[] = {
     {"cross-entropy", DPF_TARGET_LABEL, 0, NULL, cross_entropy},
     {"logistic", DPF_TARGET_LABEL, 0, NULL, logistic},
@@ -173,6 +195,7 @@ const struct dpf_loss dpf_losses[] = {
     {"voxel", DPF_TARGET_VOXEL_LABELS, 0, NULL, cross_entropy},
     {"soft", DPF_TARGET_VALUES, 0, NULL, soft_cross_entropy},
     {"voxel-dice", DPF_TARGET_VOXEL_LABELS, MOST_DICE, NULL, voxel_dice},
+    {"balanced-dice", DPF_TARGET_VOXEL_LABELS, MOST_DICE, NULL, balanced_dice},
     {"dice", DPF_TARGET_VOXEL_LABELS, MOST_DICE, NULL, dice},
     {NULL, DPF_TARGET_LABEL, 0, NULL, NULL},
 };

@@ -125,6 +125,15 @@ enum dpf_status dpf_owner_key_get(unsigned char key[DPF_OWNER_KEY_BYTES], bool *
 
 /* ---------------------------------------------------------------------------- digests */
 
+static const char keyed[] = "blake2b-keyed:";
+
+/* Anywhere in the bytes: a name that says so is no loss. */
+bool dpf_ledger_has_keyed_source(const struct dpf_values *events)
+{
+    return events->bytes.size > 0 &&
+           memmem(events->bytes.data, events->bytes.size, keyed, strlen(keyed)) != NULL;
+}
+
 void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYTES],
                        size_t count, const unsigned char *key, char out[DPF_SOURCE_TEXT])
 {
@@ -141,7 +150,7 @@ void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYT
         crypto_generichash_update(&state, digests[i], sizeof digests[i]);
     }
     crypto_generichash_final(&state, raw, sizeof raw);
-    int at = snprintf(out, DPF_SOURCE_TEXT, "%s:", key ? "blake2b-keyed" : "blake2b");
+    int at = snprintf(out, DPF_SOURCE_TEXT, "%s", key ? keyed : "blake2b:");
     sodium_bin2hex(out + at, DPF_SOURCE_TEXT - (size_t)at, raw, sizeof raw);
 }
 

@@ -50,6 +50,9 @@ enum dpf_status dpf_owner_key_get(unsigned char key[DPF_OWNER_KEY_BYTES], bool *
 void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYTES],
                        size_t count, const unsigned char *key, char out[DPF_SOURCE_TEXT]);
 
+/* Whether events name a source by a keyed digest, as only private ones are. */
+bool dpf_ledger_has_keyed_source(const struct dpf_values *events);
+
 /* The name of a partition of what `of` describes; false if it has none. */
 bool dpf_source_cut(const struct dpf_partition_event *p, const struct dpf_header *of,
                     char out[DPF_SOURCE_TEXT]);

@@ -139,10 +139,18 @@ void dpf_dataset_release(struct dpf_dataset *d)
 
 /* --------------------------------------------------------------------------- filling */
 
+/* Examples to have room for at first: pictures by the thousand, volumes by the pair. */
+static uint64_t first_capacity(const struct dpf_dataset *d)
+{
+    enum { BYTES = 64 << 20, LEAST = 2, MOST = 1024 };
+    uint64_t fit = BYTES / (d->record_bytes ? d->record_bytes : 1);
+    return fit < LEAST ? LEAST : fit > MOST ? MOST : fit;
+}
+
 static enum dpf_status make_room(struct dpf_dataset *d, uint64_t rows, bool labels,
                                  bool values, struct dpf_error *e)
 {
-    uint64_t capacity = d->capacity ? d->capacity : 1024;
+    uint64_t capacity = d->capacity ? d->capacity : first_capacity(d);
     size_t bytes, targets;
     if (rows >= UINT32_MAX)
         return dpf_fail(e, DPF_USAGE, "more than 2^32-1 examples");

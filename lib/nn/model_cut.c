@@ -65,6 +65,8 @@ enum dpf_status dpf_model_cut(const struct dpf_model *m, const float *parameters
     const struct dpf_node *node = dpf_model_find(m, from);
     if (!node)
         return dpf_fail(e, DPF_USAGE, "the network has no node '%s'", from);
+    if (node->bits) /* what reads them has its weights in another order */
+        return dpf_fail(e, DPF_USAGE, "node '%s' is an input of packed bits", from);
     bool *kept = dpf_calloc(m->count, sizeof *kept);
     if (!kept)
         return dpf_fail_memory(e);

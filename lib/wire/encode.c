@@ -166,6 +166,13 @@ void dpf_values_append_object(struct dpf_values *v, const msgpack_object *o)
     v->count++;
 }
 
+bool dpf_values_same(const struct dpf_values *a, const struct dpf_values *b)
+{
+    return a->bytes.size == b->bytes.size &&
+           (a->bytes.size == 0 ||
+            memcmp(a->bytes.data, b->bytes.data, a->bytes.size) == 0);
+}
+
 void dpf_values_release(struct dpf_values *v)
 {
     dpf_buffer_release(&v->bytes);

@@ -54,6 +54,8 @@ void dpf_values_append_object(struct dpf_values *v, const msgpack_object *o);
 /* A packer that appends to v; the caller counts: v->count++ after each whole value. */
 msgpack_packer dpf_values_packer(struct dpf_values *v);
 void dpf_values_release(struct dpf_values *v);
+/* The same bytes. */
+bool dpf_values_same(const struct dpf_values *a, const struct dpf_values *b);
 /* msgpack_pack_str with a body. */
 void dpf_pack_string(msgpack_packer *p, const char *string);
 

@@ -4,6 +4,7 @@
 
 #include "account/reading.h"
 #include "aggregate.h"
+#include "ledger/source.h"
 
 #include "base/banned.h"
 
@@ -52,6 +53,11 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = dpf_answers_read(&v->answers, &s->in, e);
     if (status != DPF_OK)
         return status;
+    if (!s->in.is_private && !s->in.is_protected &&
+        dpf_ledger_has_keyed_source(&v->answers.branches))
+        return dpf_fail(e, DPF_BAD_STREAM,
+                        "the answers are said to be public, and their ledger names "
+                        "private records");
     if (v->answers.votes != (v->vote != NULL))
         return dpf_fail(e, DPF_BAD_STREAM,
                         v->vote ? "these teachers give codes, not votes: use '--codes'"

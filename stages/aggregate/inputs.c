@@ -16,9 +16,7 @@ static enum dpf_status on_header(void *context, struct dpf_header *h, struct dpf
                         "the inputs are private: they cannot be released");
     if (!f || strcmp(in->v->field, in->v->label) == 0)
         return dpf_fail(e, DPF_BAD_STREAM, "the inputs have no field '%s'", in->v->field);
-    if (h->events.bytes.size != asked->bytes.size ||
-        (asked->bytes.size &&
-         memcmp(h->events.bytes.data, asked->bytes.data, asked->bytes.size) != 0))
+    if (!dpf_values_same(&h->events, asked))
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the inputs have another ledger than the queries that the "
                         "teachers answered: give the same stream");

@@ -121,7 +121,7 @@ enum dpf_status dpf_asking_open(struct dpf_stage *s, struct dpf_error *e)
     v->at = (int)(dpf_header_field(&s->in, v->field) - s->in.fields);
     bool codes = dpf_asking_gives_codes(v);
     if (v->encoder_stream)
-        status = dpf_encoder_open(v, e);
+        status = dpf_encoder_open(v, s, e);
     if (status == DPF_OK)
         status = dpf_answers_declare(&s->out, v->teachers.count, codes ? 0 : v->classes,
                                      dpf_code_values(v), e);

@@ -33,7 +33,8 @@ static enum dpf_status find_node(struct dpf_encoder_net *n, const char *name,
     return DPF_OK;
 }
 
-enum dpf_status dpf_encoder_open(struct dpf_asking *v, struct dpf_error *e)
+enum dpf_status dpf_encoder_open(struct dpf_asking *v, struct dpf_stage *s,
+                                 struct dpf_error *e)
 {
     struct dpf_encoder_net *n = &v->encoder;
     enum dpf_status status =
@@ -49,6 +50,7 @@ enum dpf_status dpf_encoder_open(struct dpf_asking *v, struct dpf_error *e)
         return dpf_fail(
             e, DPF_USAGE, "the encoder reads %llu values, and teachers give %llu scores",
             (unsigned long long)reads, (unsigned long long)(v->classes * v->places));
+    dpf_stage_adopt_provenance(s, &n->source.header.provenance); /* who made codes */
     status = find_node(n, v->node, e);
     const struct dpf_engine_setup setup = {.model = m,
                                            .kernels = v->kernels,

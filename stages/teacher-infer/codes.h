@@ -9,8 +9,10 @@
 bool dpf_asking_gives_codes(const struct dpf_asking *v);
 /* How many numbers a code has; 0: answers are votes. */
 uint64_t dpf_code_values(const struct dpf_asking *v);
-/* Read the encoder, which has to be public, and hold it against the teachers. */
-enum dpf_status dpf_encoder_open(struct dpf_asking *v, struct dpf_error *e);
+/* Read the encoder, which has to be public, and hold it against the teachers; the
+ * provenance of what is written names it. */
+enum dpf_status dpf_encoder_open(struct dpf_asking *v, struct dpf_stage *s,
+                                 struct dpf_error *e);
 void dpf_encoder_close(struct dpf_asking *v);
 /* From v->scores of so many queries, which are overwritten, to their codes. */
 enum dpf_status dpf_code_make(struct dpf_asking *v, uint64_t rows, float *codes,

@@ -98,6 +98,17 @@ static void test_parts(void)
     }
     double mixed = dpf_loss_find("voxel-dice")->example(CLASSES, VOXELS, z, &t, g);
     CU_ASSERT_DOUBLE_EQUAL(mixed, due, 1e-12);
+    /* each class that is there has a third of the cross-entropy */
+    double balanced = due - hard;
+    for (int v = 0; v < VOXELS; v++) {
+        static const int count[CLASSES] = {2, 2, 1};
+        balanced += dpf_loss_find("cross-entropy")
+                        ->example(CLASSES, 1, z + v * CLASSES,
+                                  &(struct dpf_loss_target){labels + v, NULL}, h) /
+                    count[labels[v]] / CLASSES;
+    }
+    mixed = dpf_loss_find("balanced-dice")->example(CLASSES, VOXELS, z, &t, g);
+    CU_ASSERT_DOUBLE_EQUAL(mixed, balanced, 1e-12);
 }
 
 /* Without noise the Taylor form is log 2 + (1/2 - y) z + z^2/8, and near 0 it is the

@@ -34,6 +34,28 @@ static enum dpf_status check_noise(const struct dpf_train *v, const struct dpf_s
     return DPF_OK;
 }
 
+/* Copies are made once, of all records. */
+static enum dpf_status check_copies(const struct dpf_train *v, struct dpf_error *e)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } beside[] = {{"unlabelled", v->unlabelled != NULL},
+                  {"validation", v->validation > 0},
+                  {"checkpoint", v->checkpoint != NULL}};
+    if (!v->copies.copies || v->teachers)
+        return DPF_OK;
+    if (dpf_train_is_noisy(v))
+        return dpf_fail(e, DPF_PRIVACY,
+                        "'--copies' would make several records of one for the noise: use "
+                        "'augment', which says so in the ledger");
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (beside[i].given)
+            return dpf_fail(e, DPF_USAGE, "option '--copies' does not go with '--%s'",
+                            beside[i].name);
+    return DPF_OK;
+}
+
 /* An option that would change nothing is a mistake that the user should hear of. */
 static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_stage *s,
                                    struct dpf_error *e)
@@ -54,7 +76,6 @@ static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_s
         {"final-clip-l2", "--clip-l2", v->clip_l2 == 0},
         {"population", "--noise-multiplier or --target-epsilon", !dpf_train_is_noisy(v)},
         {"delta", "--noise-multiplier or --target-epsilon", !dpf_train_is_noisy(v)},
-        {"copies", "--teachers", !v->teachers},
         {"shift", "--copies or --unlabelled", !v->copies.copies && !v->unlabelled},
         {"rotate", "--copies or --unlabelled", !v->copies.copies && !v->unlabelled},
         {"flip", "--copies or --unlabelled", !v->copies.copies && !v->unlabelled},
@@ -118,6 +139,8 @@ enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
     enum dpf_status status = check_kind(v, s, e);
     if (status == DPF_OK)
         status = check_noise(v, s, e);
+    if (status == DPF_OK)
+        status = check_copies(v, e);
     if (status == DPF_OK)
         status = refuse_idle(v, s, e);
     return status == DPF_OK && v->arch && !dpf_arch_is_fitted(v->arch)

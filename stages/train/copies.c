@@ -13,7 +13,7 @@ enum dpf_status dpf_copies_check(const struct dpf_dataset *d, const struct dpf_m
 {
     const struct dpf_shape *in = &m->nodes[0].shape;
     uint64_t places = dpf_shape_elements(in) / in->dim[0];
-    if ((in->rank != 3 && in->rank != 4) || d->one_hot ||
+    if ((in->rank != 3 && in->rank != 4) || (d->one_hot && d->positions != places) ||
         (d->dtype != DPF_F32 && d->dtype != DPF_U8))
         return dpf_fail(e, DPF_USAGE, "'--copies' needs pictures or volumes, f32 or u8");
     if (!d->labels || (d->positions != 1 && d->positions != places))
@@ -63,9 +63,13 @@ static void change_labelled(const struct dpf_copies *c, const struct dpf_model *
     struct dpf_warp warp = warp_of(m);
     struct dpf_pose pose = draw_pose(c, r, &warp);
     dpf_warp_set_pose(&warp, &pose);
-    dpf_warp_linear(&warp, d->dtype, d->x + row * d->record_bytes,
-                    out->x + at * d->record_bytes);
+    const unsigned char *from = d->x + row * d->record_bytes;
+    unsigned char *to = out->x + at * d->record_bytes;
+    if (!d->one_hot)
+        dpf_warp_linear(&warp, d->dtype, from, to);
     warp.planes /= m->nodes[0].shape.dim[0]; /* labels have no channels */
+    if (d->one_hot)                          /* and are told apart while they are read */
+        dpf_warp_nearest(&warp, dpf_dtype_size(d->dtype), from, to);
     dpf_warp_nearest(&warp, sizeof *d->labels, d->labels + row * d->positions,
                      out->labels + at * d->positions);
 }

@@ -1,5 +1,6 @@
-/* A part of the records with copies that are a little shifted and turned: what `augment`
- * does, after the part was taken, so that all copies of a record are in one part. */
+/* Records, or a teacher's part of them, with copies that are a little shifted and turned:
+ * what `augment` does, after the part was taken, so that all copies of a record are in
+ * one part; volumes with their masks. */
 #ifndef DPF_STAGE_TRAIN_COPIES_H
 #define DPF_STAGE_TRAIN_COPIES_H
 

@@ -1,11 +1,13 @@
 /* What a training takes: the network and its first weights, the records, engine,
  * optimiser and plan. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "account/training.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "exchange/side_stream.h"
 #include "ledger/source.h"
 #include "random/seeded.h"
@@ -156,6 +158,26 @@ struct dpf_training_plan dpf_train_plan(const struct dpf_train *v, uint64_t seed
                   .insecure = v->seed >= 0}};
 }
 
+/* The records and their copies, in the place of the records. */
+static enum dpf_status add_copies(struct dpf_train *v, uint64_t seed, struct dpf_error *e)
+{
+    struct dpf_dataset more;
+    uint32_t *rows = dpf_calloc(v->data.rows + 1, sizeof *rows);
+    enum dpf_status status =
+        rows ? dpf_copies_check(&v->data, &v->start.model, e) : dpf_fail_memory(e);
+    for (uint32_t i = 0; status == DPF_OK && i < v->data.rows; i++)
+        rows[i] = i;
+    if (status == DPF_OK)
+        status = dpf_copies_make(&v->copies, &v->data, &v->start.model, rows,
+                                 (int64_t)v->data.rows, seed, &more, e);
+    free(rows);
+    if (status != DPF_OK)
+        return status;
+    dpf_dataset_release(&v->data);
+    v->data = more;
+    return DPF_OK;
+}
+
 enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
                                   struct dpf_error *e)
 {
@@ -168,6 +190,8 @@ enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
                                      .clipping = v->clip_l2 > 0};
     struct dpf_training_budget budget = {v->target_epsilon, v->delta};
     enum dpf_status status = v->watch ? read_watched(v, e) : DPF_OK;
+    if (status == DPF_OK && v->copies.copies)
+        status = add_copies(v, seed, e);
     if (status != DPF_OK)
         return status;
     struct dpf_training_plan plan = dpf_train_plan(v, seed);

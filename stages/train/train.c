@@ -89,9 +89,10 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("teachers", &state.teachers, "K", 1, DPF_PARTITION_MAX_PARTS,
                 "train K networks, each on another of K parts of the records, for "
                 "'teacher-infer' (PATE)"),
-    DPF_OPT_INT("copies", &state.copies.copies, "C", 1, 1000,
-                "with --teachers: add C copies of each picture, changed by --shift, "
-                "--rotate, --flip, to its part"),
+    DPF_OPT_INT(
+        "copies", &state.copies.copies, "C", 1, 1000,
+        "without noise: add C copies of each picture, or volume and mask, changed "
+        "by --shift, --rotate, --flip; with --teachers to its part"),
     DPF_OPT_ENDPOINT("unlabelled", &state.unlabelled, "STREAM",
                      "public records without labels: train on them too, by what the "
                      "network is sure of (FixMatch), as a student of PATE does; an epoch "

@@ -165,19 +165,23 @@ static double voxel_dice(int64_t classes, int64_t voxels, const float *z,
     return loss;
 }
 
-/* The same, but each class of the record has the same weight in the cross-entropy: small
- * ones are not passed over while weights are still random. */
+/* The same with classes weighted in the cross-entropy by the root of their number of
+ * voxels in the record: small ones are not passed over while weights are still random,
+ * and not drawn too large later, as with equal weights. */
 static double balanced_dice(int64_t classes, int64_t voxels, const float *z,
                             const struct dpf_loss_target *target, float *gradient)
 {
     const int32_t *labels = target->labels;
     double loss = dice_from(classes > 1, classes, voxels, z, target, gradient);
-    int64_t count[MOST_DICE] = {0}, present = 0;
+    int64_t count[MOST_DICE] = {0};
+    double all = 0;
     for (int64_t v = 0; v < voxels; v++)
-        present += count[labels[v]]++ == 0;
+        count[labels[v]]++;
+    for (int64_t l = 0; l < classes; l++)
+        all += sqrt((double)count[l]);
     for (int64_t v = 0; v < voxels; v++, z += classes, gradient += classes) {
         double total = log_sum_exp(classes, z);
-        double share = 1 / ((double)present * (double)count[labels[v]]);
+        double share = 1 / (all * sqrt((double)count[labels[v]]));
         loss += (total - (double)z[labels[v]]) * share;
         for (int64_t l = 0; l < classes; l++) {
             double p = exp((double)z[l] - total);

@@ -50,8 +50,10 @@ static const struct dpf_option options[] = {
         "size", &state.size_text, "DxHxW",
         "the public size that volumes of msd: are cut or padded to; synth-tumour: "
         "the size, a cube"),
-    DPF_OPT_INT("count", &state.count, "N", 1, 9e15,
-                "number of records to generate (synth-*), or of volumes to read (msd:)"),
+    DPF_OPT_INT("count", &state.count, "N", 0, 9e15,
+                "number of records to generate (synth-*), or of volumes to read (msd:), "
+                "the first "
+                "ones; 0: all, or as many as the generator has by itself"),
     DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15, "seed of the generator (0)"),
     DPF_OPT_INT("side", &state.side, "N", 16, 128, "edge of a synth-tumour volume (64)"),
     DPF_OPT_INT("channels", &state.channels, "N", 1, 4, "channels of synth-tumour (4)"),

@@ -22,9 +22,16 @@
 
 /* ------------------------------------------------------------------------- cause */
 
+/* How likely a failure is what made the others fail. */
+enum blame {
+    BLAME_OWN,    /* it says why */
+    BLAME_SILENT, /* killed: by somebody, or by mpirun because another failed */
+    BLAME_PEER,   /* it says that another failed */
+};
+
 /* How a process ended, in words: from what it left behind, or from its exit. */
-static void outcome_of(const struct dpf_plan_process *p, const struct dpf_child *c,
-                       struct dpf_error *out)
+static enum blame outcome_of(const struct dpf_plan_process *p, const struct dpf_child *c,
+                             struct dpf_error *out)
 {
     *out = (struct dpf_error){.status = DPF_OK};
     bool spoke = dpf_progress_outcome(p->status_path, out);
@@ -44,6 +51,7 @@ static void outcome_of(const struct dpf_plan_process *p, const struct dpf_child 
     } else if (c->wait_status != 0 && out->status == DPF_OK) {
         dpf_fail(out, DPF_SYSTEM, "reported success, but its process failed");
     }
+    return out->consequence ? BLAME_PEER : c || spoke ? BLAME_OWN : BLAME_SILENT;
 }
 
 /* The first process that failed by itself, else the first that failed at all. */
@@ -52,16 +60,18 @@ static enum dpf_status name_cause(const struct dpf_plan *plan,
 {
     size_t best = SIZE_MAX;
     struct dpf_error found = {.status = DPF_OK};
+    enum blame least = BLAME_PEER;
     for (size_t i = 0; i < plan->process_count; i++) {
         struct dpf_error o;
-        outcome_of(&plan->processes[i], children ? &children[i] : NULL, &o);
+        enum blame blame =
+            outcome_of(&plan->processes[i], children ? &children[i] : NULL, &o);
         if (o.status == DPF_OK)
             continue;
         bool earlier =
             best != SIZE_MAX && children && children[i].order < children[best].order;
-        if (best == SIZE_MAX || (found.consequence && !o.consequence) ||
-            (found.consequence == o.consequence && earlier)) {
+        if (best == SIZE_MAX || blame < least || (blame == least && earlier)) {
             best = i;
+            least = blame;
             found = o;
         }
     }

@@ -567,8 +567,11 @@ int dpf_stage_main(const struct dpf_stage_info *info, int argc, char **argv)
                          "in a pipeline, --input and --output are set by the runner");
         else if (e.status == DPF_OK && common.fingerprint)
             e.status = dpf_stage_print_fingerprint(&s, &e);
-        else if (e.status == DPF_OK)
+        else if (e.status == DPF_OK) {
             e.status = run(&s, &e);
+            if (e.status == DPF_OK && info->on_finished)
+                info->on_finished(&s);
+        }
     }
     enum dpf_status status = e.status;
     finish(&s, &e);

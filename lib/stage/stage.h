@@ -54,6 +54,7 @@ struct dpf_stage_info {
                                 struct dpf_error *e);
     enum dpf_status (*on_close)(struct dpf_stage *s, struct dpf_error *e);
     enum dpf_status (*on_run)(struct dpf_stage *s, struct dpf_error *e);
+    void (*on_finished)(struct dpf_stage *s); /* all outputs are complete */
     void (*on_release)(struct dpf_stage *s);
     /* Add what the result depends on besides options and streams (data files). */
     enum dpf_status (*on_fingerprint)(struct dpf_stage *s, struct dpf_fingerprint *f,

@@ -2,6 +2,7 @@
  */
 #include "aggregate.h"
 #include "account/code_noise.h"
+#include "base/log.h"
 
 #include "base/banned.h"
 
@@ -117,9 +118,18 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
     return status == DPF_OK ? dpf_once_commit(&v->once, s, e) : status;
 }
 
+/* What was drawn is spoken of when it has left: of a release that came to nothing nobody
+ * learns anything. */
+static void on_finished(struct dpf_stage *s)
+{
+    const struct dpf_aggregate *v = s->state;
+    dpf_notice_lines(dpf_text_get(&v->said));
+}
+
 static void on_release(struct dpf_stage *s)
 {
     struct dpf_aggregate *v = s->state;
+    dpf_text_release(&v->said);
     dpf_once_release(&v->once, s);
     dpf_report_form_release(&v->form);
     dpf_report_stream_release(&v->reports);
@@ -164,6 +174,7 @@ static const struct dpf_stage_info info = {
     .on_open = on_open,
     .on_batch = on_batch,
     .on_close = on_close,
+    .on_finished = on_finished,
     .on_release = on_release,
 };
 

@@ -3,6 +3,7 @@
 #ifndef DPF_STAGE_AGGREGATE_H
 #define DPF_STAGE_AGGREGATE_H
 
+#include "base/text.h"
 #include "exchange/answer_stream.h"
 #include "exchange/report_stream.h"
 #include "nn/report_form.h"
@@ -32,6 +33,7 @@ struct dpf_aggregate {
     struct dpf_answers answers;
     struct dpf_tallies tallies;
     struct dpf_once once;
+    struct dpf_text said;      /* lines about what was drawn, told when it has left */
     struct dpf_code_mean mean; /* of codes: how they are cut */
 };
 

@@ -209,12 +209,13 @@ enum dpf_status dpf_codes_release(struct dpf_stage *s, struct dpf_error *e)
     if (status == DPF_OK)
         status = v->inputs ? write_inputs(r, e) : write_numbers(r, e);
     if (status == DPF_OK && v->blank)
-        dpf_notice("%llu codes of noise alone: no answer was used, nothing is spent",
-                   (unsigned long long)r->spent.count);
+        dpf_text_addf(&v->said,
+                      "%llu codes of noise alone: no answer was used, nothing is spent\n",
+                      (unsigned long long)r->spent.count);
     else if (status == DPF_OK)
-        dpf_notice("%llu queries answered, epsilon %.4f at delta %g",
-                   (unsigned long long)r->spent.count, ceil(r->epsilon * 1e4) / 1e4,
-                   v->delta);
+        dpf_text_addf(&v->said, "%llu queries answered, epsilon %.4f at delta %g\n",
+                      (unsigned long long)r->spent.count, ceil(r->epsilon * 1e4) / 1e4,
+                      v->delta);
     dpf_random_release(&r->random);
     dpf_inputs_release(&r->inputs);
     free(r);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "ledger/merge.h"
 
@@ -32,28 +33,48 @@ enum dpf_status dpf_once_check(const struct dpf_once *o, struct dpf_error *e)
     return errno == ENOENT ? DPF_OK : dpf_fail_errno(e, "cannot look for '%s'", o->path);
 }
 
-/* A draft that is not released must not be read by others: with the release it would be
- * two of them. */
-static enum dpf_status lock_draft(struct dpf_once *o, struct dpf_error *e)
+/* The folder of a path, with its last slash; "." for none. heap. */
+static char *folder_of(const char *path)
 {
-    char *name = dpf_format("%s.draft", o->path);
-    mode_t before = umask(0077);
-    enum dpf_status status =
-        name ? dpf_outfile_open(&o->draft, name, e) : dpf_fail_memory(e);
-    umask(before);
-    if (status == DPF_OK && !o->draft.part)
-        status = dpf_fail(e, DPF_SYSTEM, "'%s' is not a regular file", name);
-    if (status == DPF_OK && fchmod(o->draft.fd, 0600) != 0)
-        status = dpf_fail_errno(e, "cannot close '%s' to others", name);
-    free(name);
-    return status;
+    const char *base = dpf_path_base(path);
+    return base == path ? dpf_strdup(".") : dpf_strndup(path, (size_t)(base - path));
+}
+
+/* A new file for this run alone, without a name where the file system can do that: what
+ * is not released must not be read by others, or be in the way of another run. */
+static enum dpf_status make_draft(struct dpf_once *o, struct dpf_error *e)
+{
+    char *folder = folder_of(o->path);
+    o->fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    free(folder);
+    if (o->fd < 0) {
+        o->draft = dpf_format("%s.draft-XXXXXX", o->path);
+        o->fd = o->draft ? mkostemp(o->draft, O_CLOEXEC) : -1;
+        if (o->fd >= 0)
+            dpf_cleanup_register(o->draft);
+    }
+    o->open = o->fd >= 0;
+    return o->open ? DPF_OK : dpf_fail_errno(e, "cannot create a draft of '%s'", o->path);
+}
+
+static void forget_draft(struct dpf_once *o)
+{
+    if (o->open && o->draft) {
+        unlink(o->draft);
+        dpf_cleanup_forget(o->draft);
+    }
+    if (o->open)
+        close(o->fd);
+    free(o->draft);
+    o->draft = NULL;
+    o->open = false;
 }
 
 static enum dpf_status open_draft(struct dpf_once *o, struct dpf_stage *s,
                                   struct dpf_error *e)
 {
     char endpoint[32];
-    enum dpf_status status = lock_draft(o, e);
+    enum dpf_status status = make_draft(o, e);
     if (status != DPF_OK)
         return status;
     struct dpf_channel **channels = dpf_calloc(1, sizeof *channels);
@@ -63,8 +84,8 @@ static enum dpf_status open_draft(struct dpf_once *o, struct dpf_stage *s,
     status = dpf_stream_writer_init(&writer, channels, 0, e);
     if (status != DPF_OK)
         return status;
-    /* Finishing closes the channel's descriptor; ours keeps the lock. */
-    snprintf(endpoint, sizeof endpoint, "fd:%d", fcntl(o->draft.fd, F_DUPFD_CLOEXEC, 3));
+    /* Finishing closes the channel's descriptor; ours keeps the file. */
+    snprintf(endpoint, sizeof endpoint, "fd:%d", fcntl(o->fd, F_DUPFD_CLOEXEC, 3));
     status = dpf_channel_open(endpoint, DPF_WRITE, NULL, &channels[0], e);
     writer.channel_count = status == DPF_OK;
     o->outputs = s->writer;
@@ -91,9 +112,7 @@ enum dpf_status dpf_once_begin(struct dpf_once *o, struct dpf_stage *s,
 
 static enum dpf_status sync_folder(const char *path, struct dpf_error *e)
 {
-    const char *base = dpf_path_base(path);
-    char *folder =
-        base == path ? dpf_strdup(".") : dpf_strndup(path, (size_t)(base - path));
+    char *folder = folder_of(path);
     if (!folder)
         return dpf_fail_memory(e);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,13 +127,16 @@ static enum dpf_status sync_folder(const char *path, struct dpf_error *e)
 
 static enum dpf_status give_name(struct dpf_once *o, struct dpf_error *e)
 {
+    char unnamed[48];
     enum dpf_status status = DPF_OK;
-    if (fsync(o->draft.fd) != 0)
-        status = dpf_fail_errno(e, "cannot write '%s'", o->draft.part);
-    else if (link(o->draft.part, o->path) != 0)
+    snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", o->fd);
+    if (fsync(o->fd) != 0)
+        status = dpf_fail_errno(e, "cannot write the draft of '%s'", o->path);
+    else if (linkat(AT_FDCWD, o->draft ? o->draft : unnamed, AT_FDCWD, o->path,
+                    AT_SYMLINK_FOLLOW) != 0)
         status = errno == EEXIST ? fail_made(o, e)
                                  : dpf_fail_errno(e, "cannot create '%s'", o->path);
-    dpf_outfile_abort(&o->draft); /* the other name, and the lock */
+    forget_draft(o);
     return status == DPF_OK ? sync_folder(o->path, e) : status;
 }
 
@@ -163,6 +185,6 @@ void dpf_once_release(struct dpf_once *o, struct dpf_stage *s)
         return_outputs(o, s);
         dpf_stream_writer_release(&s->writer);
     }
-    dpf_outfile_abort(&o->draft);
+    forget_draft(o);
     *o = (struct dpf_once){.path = NULL};
 }

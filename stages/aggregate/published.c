@@ -75,11 +75,12 @@ void dpf_published_tell_plan(const struct dpf_published *p)
         dpf_vote_smooth_margin(&p->smooth, v->delta / 2));
 }
 
-void dpf_published_tell(const struct dpf_published *p)
+void dpf_published_tell(const struct dpf_published *p, struct dpf_text *said)
 {
-    dpf_notice("published cost: epsilon %.4f at delta %g for these votes and their "
-               "neighbours",
-               ceil(p->epsilon * 1e4) / 1e4, p->v->delta);
+    dpf_text_addf(said,
+                  "published cost: epsilon %.4f at delta %g for these votes and their "
+                  "neighbours\n",
+                  ceil(p->epsilon * 1e4) / 1e4, p->v->delta);
 }
 
 void dpf_published_claim(const struct dpf_published *p, struct dpf_mechanism_event *m)

@@ -25,7 +25,8 @@ void dpf_published_release(struct dpf_published *p);
  * says what it cost. */
 enum dpf_status dpf_published_draw(struct dpf_published *p, struct dpf_aggregate *v,
                                    struct dpf_random *random, struct dpf_error *e);
-void dpf_published_tell(const struct dpf_published *p);
+/* A line about it. */
+void dpf_published_tell(const struct dpf_published *p, struct dpf_text *said);
 /* Make the event of the answers claim it; and the event of its own release, whose share
  * of delta this is. */
 void dpf_published_claim(const struct dpf_published *p, struct dpf_mechanism_event *m);

@@ -365,13 +365,14 @@ enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)
     if (status == DPF_OK)
         status = v->inputs ? write_inputs(r, e) : write_numbers(r, e);
     if (status == DPF_OK)
-        dpf_notice("%llu of %llu queries answered, epsilon %.4f at delta %g for at most "
-                   "%llu",
-                   (unsigned long long)r->answered, (unsigned long long)r->queries,
-                   ceil(r->epsilon * 1e4) / 1e4, v->delta,
-                   (unsigned long long)r->allowed);
+        dpf_text_addf(
+            &v->said,
+            "%llu of %llu queries answered, epsilon %.4f at delta %g for at most "
+            "%llu\n",
+            (unsigned long long)r->answered, (unsigned long long)r->queries,
+            ceil(r->epsilon * 1e4) / 1e4, v->delta, (unsigned long long)r->allowed);
     if (status == DPF_OK && v->publish_cost)
-        dpf_published_tell(&r->published);
+        dpf_published_tell(&r->published, &v->said);
     dpf_vote_release(&r->vote);
     dpf_published_release(&r->published);
     dpf_random_release(&r->random);

@@ -151,8 +151,7 @@ enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
                                 (long long)query[2 * i]);
             status = take_answer(v, i - row, query + 2 * i, teacher, values, i, e);
         }
-        if (status == DPF_OK)
-            status = dpf_tallies_store(&v->tallies, e);
+        dpf_tallies_changed(&v->tallies);
     }
     dpf_batch_truncate(b, 0);
     return status;

@@ -142,6 +142,7 @@ static enum dpf_status release_rows(struct release *r, struct dpf_batch *b,
             memset(sums, 0, r->mean.values * sizeof *sums);
         dpf_code_release(&r->mean, &r->random, sums, out + i * r->mean.values);
     }
+    dpf_tallies_drop(&r->v->tallies); /* noise has been added to it */
     r->next += b->rows;
     return status == DPF_OK ? dpf_stage_emit(r->s, b, e) : status;
 }

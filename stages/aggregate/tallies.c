@@ -34,10 +34,31 @@ void dpf_tallies_release(struct dpf_tallies *t)
     *t = (struct dpf_tallies){.fd = -1};
 }
 
+/* Write the queries in memory back, if they changed. */
+static enum dpf_status put_back(struct dpf_tallies *t, struct dpf_error *e)
+{
+    size_t wanted = t->changed ? (size_t)t->count * t->bytes : 0, put = 0;
+    while (put < wanted) {
+        ssize_t n = pwrite(t->fd, t->block + put, wanted - put,
+                           (off_t)(t->first * t->bytes + put));
+        if (n <= 0)
+            return dpf_fail_errno(e, "cannot write a temporary file");
+        put += (size_t)n;
+    }
+    t->changed = false;
+    return DPF_OK;
+}
+
 enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t count,
                                  struct dpf_error *e)
 {
     size_t wanted = (size_t)count * t->bytes, got = 0;
+    if (t->count > 0 && t->first == first && t->count == count)
+        return DPF_OK; /* the next teacher answers the same queries */
+    enum dpf_status status = put_back(t, e);
+    if (status != DPF_OK)
+        return status;
+    t->count = 0;
     if (!dpf_grow(&t->block, &t->block_capacity, wanted, 1))
         return dpf_fail_memory(e);
     while (got < wanted) {
@@ -81,15 +102,13 @@ bool dpf_tally_is_new(const struct dpf_tally *one, size_t teachers)
     return true;
 }
 
-enum dpf_status dpf_tallies_store(struct dpf_tallies *t, struct dpf_error *e)
+void dpf_tallies_changed(struct dpf_tallies *t)
 {
-    size_t wanted = (size_t)t->count * t->bytes, put = 0;
-    while (put < wanted) {
-        ssize_t n = pwrite(t->fd, t->block + put, wanted - put,
-                           (off_t)(t->first * t->bytes + put));
-        if (n <= 0)
-            return dpf_fail_errno(e, "cannot write a temporary file");
-        put += (size_t)n;
-    }
-    return DPF_OK;
+    t->changed = true;
+}
+
+void dpf_tallies_drop(struct dpf_tallies *t)
+{
+    t->count = 0;
+    t->changed = false;
 }

@@ -25,7 +25,8 @@ struct dpf_tallies {
     uint64_t queries; /* seen so far: the highest number and 1 */
     unsigned char *block;
     size_t block_capacity;
-    uint64_t first, count; /* the queries in `block` */
+    uint64_t first, count; /* the queries in `block`; 0: none */
+    bool changed;          /* since they were read */
 };
 
 enum { DPF_TALLIES_MAX_QUERIES = 1 << 30, DPF_QUERY_BLOCK = 1024 };
@@ -43,7 +44,10 @@ struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i);
 void dpf_tallies_set_digest(struct dpf_tallies *t, uint64_t i, int64_t digest);
 /* Whether nobody has answered it yet. */
 bool dpf_tally_is_new(const struct dpf_tally *one, size_t teachers);
-/* Write the queries in memory back. */
-enum dpf_status dpf_tallies_store(struct dpf_tallies *t, struct dpf_error *e);
+/* What is in memory differs from the file now: it is written back before other queries
+ * come. */
+void dpf_tallies_changed(struct dpf_tallies *t);
+/* What is in memory is no tally any more: it is not written back, nor taken for one. */
+void dpf_tallies_drop(struct dpf_tallies *t);
 
 #endif

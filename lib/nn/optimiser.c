@@ -18,19 +18,10 @@ static double cosine_left(double done)
     return (1 + cos(3.141592653589793 * done)) / 2;
 }
 
-/* Up in a straight line for a tenth of the way, then down: nets whose scores would run
- * to one class while weights are still random have time to tell classes apart. */
-static double warm_cosine_left(double done)
-{
-    const double warm = 0.1;
-    return done < warm ? done / warm : cosine_left((done - warm) / (1 - warm));
-}
-
 const struct dpf_schedule dpf_schedules[] = {
     {"constant", NULL},
     {"linear", linear_left},
     {"cosine", cosine_left},
-    {"warm-cosine", warm_cosine_left},
     {NULL, NULL},
 };
 

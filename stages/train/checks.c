@@ -69,8 +69,8 @@ static enum dpf_status refuse_idle(const struct dpf_train *v, const struct dpf_s
         {"momentum", "--optimiser momentum or nesterov",
          strcmp(v->optimiser_kind, "momentum") != 0 &&
              strcmp(v->optimiser_kind, "nesterov") != 0},
-        {"final-rate", "--schedule linear, cosine or warm-cosine", constant},
-        {"schedule-epochs", "--schedule linear, cosine or warm-cosine", constant},
+        {"final-rate", "--schedule linear or cosine", constant},
+        {"schedule-epochs", "--schedule linear or cosine", constant},
         {"checkpoint-seconds", "--checkpoint", !v->checkpoint},
         {"final-noise-multiplier", "--noise-multiplier", v->noise_multiplier == 0},
         {"final-clip-l2", "--clip-l2", v->clip_l2 == 0},

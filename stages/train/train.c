@@ -46,8 +46,7 @@ static const struct dpf_option options[] = {
                  "coefficient of '--optimiser momentum' (0.9)"),
     DPF_OPT_CHOICE(
         "schedule", &state.schedule, dpf_schedules, "NAME",
-        "how the rate changes: linear and cosine lead to --final-rate, warm-cosine "
-        "rises for a tenth of the steps before (constant)"),
+        "how the rate changes: linear and cosine lead to --final-rate (constant)"),
     DPF_OPT_REAL("final-rate", &state.final_rate, "R", 0, 1e6,
                  "the last learning rate (0)"),
     DPF_OPT_INT("schedule-epochs", &state.schedule_epochs, "N", 1, 1e9,

@@ -1007,10 +1007,6 @@ static void test_schedules(void)
                 rate = 0.5 - 0.4 * done;
             else if (kind == dpf_schedule_find("cosine"))
                 rate = 0.1 + 0.4 * (1 + cos(acos(-1) * done)) / 2;
-            else if (kind == dpf_schedule_find("warm-cosine"))
-                rate = done < 0.1
-                           ? 0.1 + 0.4 * done / 0.1
-                           : 0.1 + 0.4 * (1 + cos(acos(-1) * (done - 0.1) / 0.9)) / 2;
             CU_ASSERT_DOUBLE_EQUAL(dpf_optimiser_rate(&o), rate, 1e-12);
             dpf_optimiser_begin(&o, 1);
             dpf_optimiser_update(&o, NULL, 0, 1, &w, &g);

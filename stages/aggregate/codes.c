@@ -110,8 +110,9 @@ static void add_event(const struct release *r)
  */
 
 /* The header goes out: from here on it is spent. */
-static enum dpf_status begin(struct release *r, struct dpf_error *e)
+static enum dpf_status begin(void *context, struct dpf_error *e)
 {
+    struct release *r = context;
     struct dpf_stage *s = r->s;
     const struct dpf_shape vector = {.rank = 1, .dim = {r->mean.values}};
     struct dpf_field *f = dpf_header_add_field(&s->out, r->v->label, DPF_F32, &vector);
@@ -170,26 +171,21 @@ static enum dpf_status write_numbers(struct release *r, struct dpf_error *e)
     return status;
 }
 
+/* The batch at hand has the input; the code comes beside it. */
+static enum dpf_status write_batch(void *context, struct dpf_batch *b,
+                                   struct dpf_error *e)
+{
+    struct release *r = context;
+    const struct dpf_shape rows = {.rank = 2, .dim = {b->rows, r->mean.values}};
+    b->count = 2;
+    enum dpf_status status = dpf_tensor_init(&b->tensor[r->code], DPF_F32, &rows, e);
+    return status == DPF_OK ? release_rows(r, b, e) : status;
+}
+
 static enum dpf_status write_inputs(struct release *r, struct dpf_error *e)
 {
-    struct dpf_batch *b = NULL;
-    enum dpf_status status = dpf_inputs_check(&r->inputs, r->v, e);
-    if (status == DPF_OK)
-        status = dpf_inputs_declare(&r->inputs, &r->s->out, e);
-    if (status == DPF_OK)
-        status = begin(r, e);
-    do {
-        if (status == DPF_OK)
-            status = dpf_spool_next(&r->inputs.spool, &b, e);
-        if (status != DPF_OK || !b)
-            break;
-        const struct dpf_shape rows = {.rank = 2, .dim = {b->rows, r->mean.values}};
-        b->count = 2;
-        status = dpf_tensor_init(&b->tensor[r->code], DPF_F32, &rows, e);
-        if (status == DPF_OK)
-            status = release_rows(r, b, e);
-    } while (status == DPF_OK);
-    return status;
+    const struct dpf_inputs_use use = {r, begin, write_batch};
+    return dpf_inputs_write(&r->inputs, r->v, &r->s->out, &use, e);
 }
 
 enum dpf_status dpf_codes_release(struct dpf_stage *s, struct dpf_error *e)

@@ -52,8 +52,8 @@ static enum dpf_status on_batch(void *context, struct dpf_header *h, struct dpf_
     return status == DPF_OK ? dpf_spool_add(&in->spool, &one, e) : status;
 }
 
-enum dpf_status dpf_inputs_check(struct dpf_inputs *in, struct dpf_aggregate *v,
-                                 struct dpf_error *e)
+static enum dpf_status check(struct dpf_inputs *in, struct dpf_aggregate *v,
+                             struct dpf_error *e)
 {
     const struct dpf_side_stream side = {in, on_header, on_batch};
     in->v = v;
@@ -66,8 +66,8 @@ enum dpf_status dpf_inputs_check(struct dpf_inputs *in, struct dpf_aggregate *v,
     return status;
 }
 
-enum dpf_status dpf_inputs_declare(const struct dpf_inputs *in, struct dpf_header *to,
-                                   struct dpf_error *e)
+static enum dpf_status declare(const struct dpf_inputs *in, struct dpf_header *to,
+                               struct dpf_error *e)
 {
     struct dpf_header out = {.field_count = 0};
     enum dpf_status status = dpf_header_copy(&out, &in->header, e);
@@ -81,6 +81,25 @@ enum dpf_status dpf_inputs_declare(const struct dpf_inputs *in, struct dpf_heade
     dpf_header_release(to);
     *to = out;
     return DPF_OK;
+}
+
+enum dpf_status dpf_inputs_write(struct dpf_inputs *in, struct dpf_aggregate *v,
+                                 struct dpf_header *out, const struct dpf_inputs_use *use,
+                                 struct dpf_error *e)
+{
+    struct dpf_batch *b = NULL;
+    enum dpf_status status = check(in, v, e);
+    if (status == DPF_OK)
+        status = declare(in, out, e);
+    if (status == DPF_OK)
+        status = use->begin(use->context, e);
+    do {
+        if (status == DPF_OK)
+            status = dpf_spool_next(&in->spool, &b, e);
+        if (status == DPF_OK && b)
+            status = use->batch(use->context, b, e);
+    } while (status == DPF_OK && b);
+    return status;
 }
 
 void dpf_inputs_release(struct dpf_inputs *in)

@@ -17,13 +17,19 @@ struct dpf_inputs {
     uint64_t next;
 };
 
-/* DPF_BAD_STREAM if they are other ones than the teachers answered, or have another
- * ledger. */
-enum dpf_status dpf_inputs_check(struct dpf_inputs *in, struct dpf_aggregate *v,
+/* What a release does with them: once before the first batch, and for each batch. */
+struct dpf_inputs_use {
+    void *context;
+    enum dpf_status (*begin)(void *context, struct dpf_error *e);
+    enum dpf_status (*batch)(void *context, struct dpf_batch *b, struct dpf_error *e);
+};
+
+/* Read and check all inputs: DPF_BAD_STREAM if they are other ones than the teachers
+ * answered, or have another ledger. Then put their field into `out`, which keeps its
+ * events and provenance, begin, and hand over batch by batch. */
+enum dpf_status dpf_inputs_write(struct dpf_inputs *in, struct dpf_aggregate *v,
+                                 struct dpf_header *out, const struct dpf_inputs_use *use,
                                  struct dpf_error *e);
-/* Put the inputs' field into `out`, which keeps its events and provenance. */
-enum dpf_status dpf_inputs_declare(const struct dpf_inputs *in, struct dpf_header *out,
-                                   struct dpf_error *e);
 void dpf_inputs_release(struct dpf_inputs *in);
 
 #endif

@@ -266,8 +266,9 @@ static enum dpf_status declare_label(struct release *r, struct dpf_error *e)
 }
 
 /* The header goes out: from here on it is spent. */
-static enum dpf_status begin(struct release *r, struct dpf_error *e)
+static enum dpf_status begin(void *context, struct dpf_error *e)
 {
+    struct release *r = context;
     struct dpf_stage *s = r->s;
     enum dpf_status status = declare_label(r, e);
     if (status == DPF_OK && s->in.is_private) {
@@ -309,9 +310,10 @@ static enum dpf_status write_numbers(struct release *r, struct dpf_error *e)
 }
 
 /* The batch at hand has the input; the label comes beside it. */
-static enum dpf_status write_batch(struct release *r, struct dpf_batch *b,
+static enum dpf_status write_batch(void *context, struct dpf_batch *b,
                                    struct dpf_error *e)
 {
+    struct release *r = context;
     uint64_t kept;
     enum dpf_status status = decide(r, b->rows, &kept, e);
     if (status != DPF_OK)
@@ -328,19 +330,8 @@ static enum dpf_status write_batch(struct release *r, struct dpf_batch *b,
 
 static enum dpf_status write_inputs(struct release *r, struct dpf_error *e)
 {
-    struct dpf_batch *b = NULL;
-    enum dpf_status status = dpf_inputs_check(&r->inputs, r->v, e);
-    if (status == DPF_OK)
-        status = dpf_inputs_declare(&r->inputs, &r->s->out, e);
-    if (status == DPF_OK)
-        status = begin(r, e);
-    do {
-        if (status == DPF_OK)
-            status = dpf_spool_next(&r->inputs.spool, &b, e);
-        if (status == DPF_OK && b)
-            status = write_batch(r, b, e);
-    } while (status == DPF_OK && b);
-    return status;
+    const struct dpf_inputs_use use = {r, begin, write_batch};
+    return dpf_inputs_write(&r->inputs, r->v, &r->s->out, &use, e);
 }
 
 enum dpf_status dpf_votes_release(struct dpf_stage *s, struct dpf_error *e)

@@ -143,7 +143,8 @@ void dpf_dataset_release(struct dpf_dataset *d)
 static uint64_t first_capacity(const struct dpf_dataset *d)
 {
     enum { BYTES = 64 << 20, LEAST = 2, MOST = 1024 };
-    uint64_t fit = BYTES / (d->record_bytes ? d->record_bytes : 1);
+    uint64_t one = d->record_bytes + d->positions * sizeof(float);
+    uint64_t fit = BYTES / (one ? one : 1);
     return fit < LEAST ? LEAST : fit > MOST ? MOST : fit;
 }
 

@@ -1,7 +1,9 @@
 #include "privacy/vote.h"
 
 #include <math.h>
+#include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -10,6 +12,9 @@
 /* Counts in units of 2^-20: ties of noisy counts are rare, and counts of as many teachers
  * as there may be, with noise, are far below 2^62. */
 enum { STEP_LOG2 = 20 };
+
+/* Values that are drawn at a time, at least. */
+enum { AHEAD = 1024 };
 
 const struct dpf_vote_choice dpf_vote_choices[] = {
     {"lnmax", DPF_VOTE_LNMAX},
@@ -40,6 +45,41 @@ static enum dpf_status init_gaussian(struct dpf_gaussian *g, double noise,
     return dpf_gaussian_init(g, &query, noise / sensitivity, e);
 }
 
+/* Room for a whole number of queries; nothing is drawn yet. */
+static bool init_noise(struct dpf_vote_noise *n, size_t values)
+{
+    n->size = (AHEAD + values - 1) / values * values;
+    n->used = n->size;
+    n->values = dpf_calloc(n->size, sizeof *n->values);
+    return n->values != NULL;
+}
+
+static void release_noise(struct dpf_vote_noise *n)
+{
+    if (n->values)
+        sodium_memzero(n->values, n->size * sizeof *n->values);
+    free(n->values);
+}
+
+/* Noise for the next `count` values: each draw is used once. */
+static const int64_t *next_noise(struct dpf_vote *v, struct dpf_vote_noise *n,
+                                 struct dpf_random *r, size_t count)
+{
+    if (n->used == n->size) {
+        memset(n->values, 0, n->size * sizeof *n->values);
+        if (n == &v->of_test)
+            dpf_gaussian_add(&v->test, r, 1, n->values, n->size);
+        else if (v->plan.kind == DPF_VOTE_LNMAX)
+            dpf_laplace_add(&v->laplace, r, n->values, n->size);
+        else
+            dpf_gaussian_add(&v->maximum, r, 1, n->values, n->size);
+        n->used = 0;
+    }
+    const int64_t *at = n->values + n->used;
+    n->used += count;
+    return at;
+}
+
 enum dpf_status dpf_vote_init(struct dpf_vote *v, const struct dpf_vote_plan *plan,
                               size_t classes, struct dpf_error *e)
 {
@@ -63,14 +103,17 @@ enum dpf_status dpf_vote_init(struct dpf_vote *v, const struct dpf_vote_plan *pl
         status = init_gaussian(&v->maximum, plan->noise, two, classes, e);
     if (status == DPF_OK && plan->kind == DPF_VOTE_CONFIDENT)
         status = init_gaussian(&v->test, plan->threshold_noise, 1, 1, e);
-    if (status == DPF_OK && !(v->noisy = dpf_calloc(classes, sizeof *v->noisy)))
+    if (status == DPF_OK &&
+        (!init_noise(&v->of_counts, classes) ||
+         (plan->kind == DPF_VOTE_CONFIDENT && !init_noise(&v->of_test, 1))))
         status = dpf_fail_memory(e);
     return status;
 }
 
 void dpf_vote_release(struct dpf_vote *v)
 {
-    free(v->noisy);
+    release_noise(&v->of_counts);
+    release_noise(&v->of_test);
     *v = (struct dpf_vote){.classes = 0};
 }
 
@@ -81,21 +124,21 @@ bool dpf_vote_passes(struct dpf_vote *v, struct dpf_random *r, const int32_t *co
         return true;
     for (size_t i = 1; i < v->classes; i++)
         most = counts[i] > most ? counts[i] : most;
-    most *= (int64_t)1 << STEP_LOG2;
-    dpf_gaussian_add(&v->test, r, 1, &most, 1);
+    most = most * ((int64_t)1 << STEP_LOG2) + *next_noise(v, &v->of_test, r, 1);
     return (double)most >= ldexp(v->plan.threshold, STEP_LOG2);
 }
 
 size_t dpf_vote_answer(struct dpf_vote *v, struct dpf_random *r, const int32_t *counts)
 {
+    const int64_t *noise = next_noise(v, &v->of_counts, r, v->classes);
     size_t best = 0;
-    for (size_t i = 0; i < v->classes; i++)
-        v->noisy[i] = (int64_t)counts[i] * ((int64_t)1 << STEP_LOG2);
-    if (v->plan.kind == DPF_VOTE_LNMAX)
-        dpf_laplace_add(&v->laplace, r, v->noisy, v->classes);
-    else
-        dpf_gaussian_add(&v->maximum, r, 1, v->noisy, v->classes);
-    for (size_t i = 1; i < v->classes; i++)
-        best = v->noisy[i] > v->noisy[best] ? i : best;
+    int64_t most = INT64_MIN;
+    for (size_t i = 0; i < v->classes; i++) {
+        int64_t noisy = (int64_t)counts[i] * ((int64_t)1 << STEP_LOG2) + noise[i];
+        if (noisy > most) {
+            most = noisy;
+            best = i;
+        }
+    }
     return best;
 }

@@ -54,12 +54,19 @@ struct dpf_vote_plan {
     double threshold_noise; /* s1 */
 };
 
+/* Noise that is drawn ahead, for several queries at a time: the sampler draws in blocks.
+ */
+struct dpf_vote_noise {
+    int64_t *values;
+    size_t size, used;
+};
+
 struct dpf_vote {
     struct dpf_vote_plan plan;
     size_t classes;
     struct dpf_gaussian maximum, test;
     struct dpf_laplace laplace;
-    int64_t *noisy; /* counts on the grid */
+    struct dpf_vote_noise of_counts, of_test;
 };
 
 /* DPF_USAGE names the number that is out of range. */
@@ -67,7 +74,8 @@ enum dpf_status dpf_vote_init(struct dpf_vote *v, const struct dpf_vote_plan *pl
                               size_t classes, struct dpf_error *e);
 void dpf_vote_release(struct dpf_vote *v);
 
-/* Whether a query is to be answered: always, but for the test. */
+/* Whether a query is to be answered: always, but for the test. Noise is drawn ahead from
+ * `r`: give the same generator in every call. */
 bool dpf_vote_passes(struct dpf_vote *v, struct dpf_random *r, const int32_t *counts);
 /* The class that is answered. */
 size_t dpf_vote_answer(struct dpf_vote *v, struct dpf_random *r, const int32_t *counts);

@@ -89,40 +89,61 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
                : status;
 }
 
-/* How many rows from `from` on go on with successive queries. */
-static uint64_t run_length(const int64_t *query, uint64_t from, uint64_t rows)
+/* How many rows from `from` on are of one teacher and of successive queries. */
+static uint64_t run_length(const int64_t *query, const int64_t *ids, uint64_t from,
+                           uint64_t rows)
 {
     uint64_t n = 1;
-    while (from + n < rows && query[2 * (from + n)] == query[2 * from] + (int64_t)n)
+    while (from + n < rows && ids[from + n] == ids[from] &&
+           query[2 * (from + n)] == query[2 * from] + (int64_t)n)
         n++;
     return n;
 }
 
-/* One answer into the tally of its query, which is in memory as number `place`. */
-static enum dpf_status take_answer(struct dpf_aggregate *v, uint64_t place,
-                                   const int64_t *query, size_t teacher,
-                                   const struct dpf_tensor *values, uint64_t row,
-                                   struct dpf_error *e)
+/* Mark a run of answers as given, by teacher number `teacher` to the queries in memory.
+ * A run that does not go through is refused with its first wrong answer. */
+static enum dpf_status mark(struct dpf_aggregate *v, const int64_t *query, uint64_t n,
+                            size_t teacher, struct dpf_error *e)
 {
-    struct dpf_tally one = dpf_tallies_at(&v->tallies, place);
+    const struct dpf_tallies t = v->tallies; /* a copy: no store below changes it */
     unsigned char bit = (unsigned char)(1U << teacher % 8);
     const char *name = v->answers.teachers[teacher].name;
-    if (one.answered[teacher / 8] & bit)
-        return dpf_fail(e, DPF_BAD_STREAM, "teacher '%s' answers query %lld twice", name,
-                        (long long)query[0]);
-    if (dpf_tally_is_new(&one, v->answers.count))
-        dpf_tallies_set_digest(&v->tallies, place, query[1]);
-    else if (one.digest != query[1])
-        return dpf_fail(e, DPF_BAD_STREAM,
-                        "teacher '%s' answers another query %lld than those before it",
-                        name, (long long)query[0]);
-    one.answered[teacher / 8] |= bit;
-    if (v->codes)
-        dpf_code_add(&v->mean, (const float *)values->data + row * v->answers.values,
-                     one.sums);
-    else
-        one.counts[(uint64_t)dpf_tensor_get(values, row)]++;
+    for (uint64_t i = 0; i < n; i++, query += 2) {
+        struct dpf_tally one = dpf_tallies_at(&t, i);
+        if (one.answered[teacher / 8] & bit)
+            return dpf_fail(e, DPF_BAD_STREAM, "teacher '%s' answers query %lld twice",
+                            name, (long long)query[0]);
+        if (*one.answers == 0)
+            *one.digest = query[1];
+        else if (*one.digest != query[1])
+            return dpf_fail(e, DPF_BAD_STREAM,
+                            "teacher '%s' answers another query %lld than those before "
+                            "it",
+                            name, (long long)query[0]);
+        one.answered[teacher / 8] |= bit;
+        ++*one.answers;
+    }
     return DPF_OK;
+}
+
+/* Add the values of a run. Votes were found to be below the number of classes when the
+ * batch was read. */
+static void add_values(struct dpf_aggregate *v, const struct dpf_tensor *values,
+                       uint64_t row, uint64_t n)
+{
+    const struct dpf_tallies t = v->tallies; /* a copy, as above */
+    if (v->codes) {
+        const float *code = (const float *)values->data + row * v->answers.values;
+        for (uint64_t i = 0; i < n; i++, code += v->answers.values)
+            dpf_code_add(&v->mean, code, dpf_tallies_at(&t, i).sums);
+    } else if (values->dtype == DPF_U8) {
+        const uint8_t *vote = (const uint8_t *)values->data + row;
+        for (uint64_t i = 0; i < n; i++)
+            dpf_tallies_at(&t, i).counts[vote[i]]++;
+    } else {
+        for (uint64_t i = 0; i < n; i++)
+            dpf_tallies_at(&t, i).counts[(uint64_t)dpf_tensor_get(values, row + i)]++;
+    }
 }
 
 enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
@@ -139,18 +160,19 @@ enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
             query[2 * row] > DPF_TALLIES_MAX_QUERIES - (int64_t)DPF_MAX_BATCH_ROWS)
             return dpf_fail(e, DPF_BAD_STREAM, "an answer is to query %lld",
                             (long long)query[2 * row]);
-        n = run_length(query, row, b->rows);
+        if (v->answers.teachers[teacher].id != (uint64_t)ids[row])
+            teacher = dpf_answers_find(&v->answers, (uint64_t)ids[row]);
+        if (teacher == v->answers.count)
+            return dpf_fail(e, DPF_BAD_STREAM,
+                            "an answer to query %lld is of a teacher who is not in the "
+                            "ledger",
+                            (long long)query[2 * row]);
+        n = run_length(query, ids, row, b->rows);
         status = dpf_tallies_load(&v->tallies, (uint64_t)query[2 * row], n, e);
-        for (uint64_t i = row; status == DPF_OK && i < row + n; i++) {
-            if (v->answers.teachers[teacher].id != (uint64_t)ids[i])
-                teacher = dpf_answers_find(&v->answers, (uint64_t)ids[i]);
-            if (teacher == v->answers.count)
-                return dpf_fail(e, DPF_BAD_STREAM,
-                                "an answer to query %lld is of a teacher who is not in "
-                                "the ledger",
-                                (long long)query[2 * i]);
-            status = take_answer(v, i - row, query + 2 * i, teacher, values, i, e);
-        }
+        if (status == DPF_OK)
+            status = mark(v, query + 2 * row, n, teacher, e);
+        if (status == DPF_OK)
+            add_values(v, values, row, n);
         dpf_tallies_changed(&v->tallies);
     }
     dpf_batch_truncate(b, 0);
@@ -168,7 +190,8 @@ enum dpf_status dpf_answers_complete(struct dpf_aggregate *v, struct dpf_error *
         status = dpf_tallies_load(t, from, n, e);
         for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
             struct dpf_tally one = dpf_tallies_at(t, i);
-            for (size_t k = 0; status == DPF_OK && k < t->teachers; k++)
+            bool all_there = *one.answers == t->teachers;
+            for (size_t k = 0; !all_there && status == DPF_OK && k < t->teachers; k++)
                 if (!(one.answered[k / 8] & (1U << k % 8)))
                     status = dpf_fail(
                         e, DPF_BAD_STREAM, "teacher '%s' has not answered query %llu",

@@ -42,7 +42,7 @@ static enum dpf_status on_batch(void *context, struct dpf_header *h, struct dpf_
                         (unsigned long long)in->tallies->queries);
     enum dpf_status status = dpf_tallies_load(in->tallies, in->next, b->rows, e);
     for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++)
-        if (dpf_tallies_at(in->tallies, i).digest !=
+        if (*dpf_tallies_at(in->tallies, i).digest !=
             dpf_query_digest((const unsigned char *)x->data + i * bytes, bytes))
             status = dpf_fail(e, DPF_BAD_STREAM,
                               "input %llu is not the one that the teachers answered",

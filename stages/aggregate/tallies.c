@@ -9,18 +9,13 @@
 
 #include "base/banned.h"
 
-/* In the file: the digest, the bits up to a multiple of 8 bytes, the counts. */
-static size_t bits_bytes(size_t teachers)
-{
-    return (teachers + 63) / 64 * 8;
-}
-
 enum dpf_status dpf_tallies_open(struct dpf_tallies *t, size_t teachers, size_t values,
                                  size_t value_bytes, struct dpf_error *e)
 {
     *t = (struct dpf_tallies){.fd = -1, .teachers = teachers, .values = values};
     t->bytes =
-        (sizeof(int64_t) + bits_bytes(teachers) + values * value_bytes + 7) / 8 * 8;
+        (2 * sizeof(uint64_t) + dpf_tallies_bits_bytes(t) + values * value_bytes + 7) /
+        8 * 8;
     t->fd = dpf_open_unnamed("dpflow-answers");
     return t->fd >= 0 ? DPF_OK
                       : dpf_fail_errno(e, "cannot create a temporary file for answers");
@@ -76,30 +71,6 @@ enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t
     if (first + count > t->queries)
         t->queries = first + count;
     return DPF_OK;
-}
-
-struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i)
-{
-    unsigned char *at = t->block + i * t->bytes;
-    struct dpf_tally one = {.answered = at + sizeof one.digest};
-    memcpy(&one.digest, at, sizeof one.digest);
-    void *values = one.answered + bits_bytes(t->teachers);
-    one.counts = values;
-    one.sums = values;
-    return one;
-}
-
-void dpf_tallies_set_digest(struct dpf_tallies *t, uint64_t i, int64_t digest)
-{
-    memcpy(t->block + i * t->bytes, &digest, sizeof digest);
-}
-
-bool dpf_tally_is_new(const struct dpf_tally *one, size_t teachers)
-{
-    for (size_t i = 0; i < bits_bytes(teachers); i++)
-        if (one->answered[i])
-            return false;
-    return true;
 }
 
 void dpf_tallies_changed(struct dpf_tallies *t)

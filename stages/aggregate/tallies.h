@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a query stands in the file: a digest, who has answered, the sums. */
+/* A query in the file: a digest, how many have answered, who has, the sums. */
 struct dpf_tally {
-    int64_t digest;
+    int64_t *digest;
+    uint64_t *answers;
     unsigned char *answered; /* a bit for each teacher */
     int32_t *counts;         /* [values], of votes */
     int64_t *sums;           /* the same place: [values], of codes */
@@ -39,11 +40,19 @@ void dpf_tallies_release(struct dpf_tallies *t);
  * are zeros. */
 enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t count,
                                  struct dpf_error *e);
-/* Query number i of those in memory. */
-struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i);
-void dpf_tallies_set_digest(struct dpf_tallies *t, uint64_t i, int64_t digest);
-/* Whether nobody has answered it yet. */
-bool dpf_tally_is_new(const struct dpf_tally *one, size_t teachers);
+/* In the file the bits end at a multiple of 8 bytes. */
+static inline size_t dpf_tallies_bits_bytes(const struct dpf_tallies *t)
+{
+    return (t->teachers + 63) / 64 * 8;
+}
+/* Query number i of those in memory. Inline: it is called for every answer. */
+static inline struct dpf_tally dpf_tallies_at(const struct dpf_tallies *t, uint64_t i)
+{
+    uint64_t *at = (void *)(t->block + i * t->bytes);
+    unsigned char *bits = (unsigned char *)(at + 2);
+    void *values = bits + dpf_tallies_bits_bytes(t);
+    return (struct dpf_tally){(int64_t *)(void *)at, at + 1, bits, values, values};
+}
 /* What is in memory differs from the file now: it is written back before other queries
  * come. */
 void dpf_tallies_changed(struct dpf_tallies *t);

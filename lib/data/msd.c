@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -69,6 +70,13 @@ static uint64_t count_numbered(const json_t *object)
     return count;
 }
 
+/* Whether something is there that is no file: a FIFO would never end. */
+static bool is_no_file(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
 static enum dpf_status take_task(struct task *t, const json_t *root, const char *folder,
                                  struct dpf_error *e)
 {
@@ -87,6 +95,7 @@ static enum dpf_status take_task(struct task *t, const json_t *root, const char 
         char *image = path_of(folder, json_object_get(pair, "image"));
         char *mask = path_of(folder, json_object_get(pair, "label"));
         bool named = image && mask;
+        bool files = named && !is_no_file(image) && !is_no_file(mask);
         bool image_added = dpf_file_list_add(&t->files, 'x', image, NULL);
         bool mask_added = dpf_file_list_add(&t->files, 'y', mask, NULL);
         if (!named)
@@ -94,6 +103,8 @@ static enum dpf_status take_task(struct task *t, const json_t *root, const char 
                        e);
         if (!image_added || !mask_added)
             return dpf_fail_memory(e);
+        if (!files)
+            return bad(folder, "lists a volume that is not a file", e);
     }
     return DPF_OK;
 }

@@ -309,6 +309,11 @@ static void test_refusals(void)
     put_pair(sizes, (int[]){4, 3, 5});
     CU_ASSERT(is_refused(good_json, "labelsTr/a.nii' has dimensions 1x5x3x4, but its "
                                     "image '"));
+    /* a FIFO would be read for ever; a folder is no volume */
+    put_pair(sizes, sizes);
+    CU_ASSERT(mkfifo(in_folder("imagesTr/fifo.nii"), 0600) == 0);
+    CU_ASSERT(is_refused(TASK(TWO, TWO, "imagesTr/fifo.nii"), "not a file"));
+    CU_ASSERT(is_refused(TASK(TWO, TWO, "imagesTr"), "not a file"));
     end();
 }
 

@@ -14,7 +14,6 @@
 struct found {
     const struct dpf_set_entry *set;
     struct dpf_part part;
-    struct dpf_file_list files; /* none if the program makes the set */
 };
 
 static enum dpf_status find(const struct dpf_load_request *q, struct found *f,
@@ -26,13 +25,16 @@ static enum dpf_status find(const struct dpf_load_request *q, struct found *f,
     return dpf_set_find(q, &f->set, &f->part, e);
 }
 
-static enum dpf_status list_files(const struct dpf_load_request *q, struct found *f,
-                                  struct dpf_error *e)
+enum dpf_status dpf_catalog_list(const struct dpf_load_request *q,
+                                 struct dpf_file_list *files, struct dpf_error *e)
 {
-    if (!f->set)
-        return dpf_format_list(q, &f->files, e);
-    return f->set->set->files ? dpf_stored_list(q, f->set, &f->part, &f->files, e)
-                              : DPF_OK;
+    struct found f = {0};
+    enum dpf_status status = find(q, &f, e);
+    if (status != DPF_OK)
+        return status;
+    if (!f.set)
+        return dpf_format_list(q, files, e);
+    return f.set->set->files ? dpf_stored_list(q, f.set, &f.part, files, e) : DPF_OK;
 }
 
 static enum dpf_status open_set(const struct dpf_load_request *q, struct found *f,
@@ -43,9 +45,7 @@ static enum dpf_status open_set(const struct dpf_load_request *q, struct found *
         return dpf_fail(e, DPF_USAGE, "load one data set at a time");
     enum dpf_status status = dpf_request_check(q, set->takes, f->set->name, e);
     if (status == DPF_OK)
-        status = list_files(q, f, e);
-    if (status == DPF_OK)
-        status = set->files ? dpf_stored_open(set, &f->files, take, e)
+        status = set->files ? dpf_stored_open(set, q->files, take, e)
                             : set->open(q, &f->part, take, e);
     return status;
 }
@@ -57,20 +57,17 @@ enum dpf_status dpf_catalog_open(const struct dpf_load_request *q,
     enum dpf_status status = find(q, &f, e);
     if (status == DPF_OK)
         status = f.set ? open_set(q, &f, take, e) : dpf_format_open(q, take, e);
-    dpf_file_list_release(&f.files);
     return status;
 }
 
 enum dpf_status dpf_catalog_fingerprint(const struct dpf_load_request *q,
                                         struct dpf_fingerprint *f, struct dpf_error *e)
 {
-    struct found found = {0};
-    enum dpf_status status = find(q, &found, e);
-    if (status == DPF_OK)
-        status = list_files(q, &found, e);
-    for (size_t i = 0; status == DPF_OK && i < found.files.count; i++)
-        status = dpf_fingerprint_add_file(f, found.files.files[i].path, e);
-    dpf_file_list_release(&found.files);
+    struct dpf_file_list files = {0};
+    enum dpf_status status = dpf_catalog_list(q, &files, e);
+    for (size_t i = 0; status == DPF_OK && i < files.count; i++)
+        status = dpf_fingerprint_add_file(f, files.files[i].path, e);
+    dpf_file_list_release(&files);
     return status;
 }
 
@@ -112,17 +109,15 @@ enum dpf_status dpf_catalog_contents(const struct dpf_load_request *q,
 {
     struct found f = {0};
     enum dpf_status status = find(q, &f, e);
-    if (status == DPF_OK)
-        status = list_files(q, &f, e);
     if (status == DPF_OK && f.set && !f.set->set->files)
         status = add_made(q, &f, c, e);
-    for (size_t i = 0; status == DPF_OK && i < f.files.count; i++)
-        status = dpf_contents_add_file(c, f.files.files[i].role, f.files.files[i].path,
-                                       f.files.files[i].sha256, e);
+    for (size_t i = 0; status == DPF_OK && i < q->files->count; i++) {
+        const struct dpf_data_file *file = &q->files->files[i];
+        status = dpf_contents_add_file(c, file->role, file->path, file->sha256, e);
+    }
     if (status == DPF_OK)
         status = dpf_contents_read(c, e);
     if (status == DPF_OK && f.set)
         name_set(q, &f, c);
-    dpf_file_list_release(&f.files);
     return status;
 }

@@ -23,7 +23,7 @@ static const char scheme[] = "msd:";
 struct task {
     struct dpf_source source;
     struct dpf_file_list files;
-    const char **images, **masks; /* paths of the list */
+    const char **images, **masks; /* paths of the list, or of the one that was given */
     size_t count, next;
     uint64_t channels, classes, size[3];
     float *volume; /* the file in hand, before it is cut */
@@ -114,8 +114,10 @@ static enum dpf_status read_task(struct task *t, const char *folder, struct dpf_
     char *path = dpf_format("%s/dataset.json", folder), *text = NULL;
     size_t size = 0;
     json_error_t problem;
-    enum dpf_status status =
-        path ? dpf_read_file(path, MOST_JSON, &text, &size, e) : dpf_fail_memory(e);
+    enum dpf_status status = !path ? dpf_fail_memory(e)
+                             : is_no_file(path)
+                                 ? bad(folder, "is not a file", e)
+                                 : dpf_read_file(path, MOST_JSON, &text, &size, e);
     json_t *root = status == DPF_OK
                        ? json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem)
                        : NULL;
@@ -296,8 +298,9 @@ static enum dpf_status start(struct task *t, const struct dpf_load_request *q,
     enum dpf_status status = read_task(t, folder_of(q), e);
     if (status != DPF_OK)
         return status;
-    t->images = dpf_file_list_paths(&t->files, 'x', &t->count);
-    t->masks = dpf_file_list_paths(&t->files, 'y', &masks);
+    const struct dpf_file_list *files = q->files ? q->files : &t->files;
+    t->images = dpf_file_list_paths(files, 'x', &t->count);
+    t->masks = dpf_file_list_paths(files, 'y', &masks);
     if (!t->images || !t->masks)
         return dpf_fail_memory(e);
     if (q->count > t->count)

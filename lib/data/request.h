@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "data/columns.h"
+#include "data/files.h"
 #include "options/options.h"
 
 struct dpf_load_request {
@@ -23,6 +24,8 @@ struct dpf_load_request {
     uint64_t classes;                     /* of labels and masks; 0: not declared */
     uint64_t count, seed, side, channels; /* generators; count 0: the default */
     uint64_t size[3];                     /* of volumes, [D,H,W]; 0: not given */
+    const struct dpf_file_list *files;    /* the files that this means, if they were
+                                           * listed before; or NULL */
 };
 
 /* The options that a reader or generator takes, as a member of its row. */

@@ -16,6 +16,7 @@ static struct loading {
     bool is_public, partial;
     struct dpf_columns columns;
     uint64_t size[3];
+    struct dpf_file_list files;
     struct dpf_source *source;
     struct dpf_contents contents;
     uint64_t produced;
@@ -90,7 +91,8 @@ static struct dpf_load_request request(const struct loading *v, const struct dpf
                                      .seed = (uint64_t)v->seed,
                                      .side = v->side ? (uint64_t)v->side : v->size[0],
                                      .channels = (uint64_t)v->channels,
-                                     .size = {v->size[0], v->size[1], v->size[2]}};
+                                     .size = {v->size[0], v->size[1], v->size[2]},
+                                     .files = &v->files};
 }
 
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
@@ -124,7 +126,11 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
 {
     struct loading *v = s->state;
     struct dpf_load_request q = request(v, s);
-    enum dpf_status status = dpf_catalog_open(&q, &v->source, e);
+    enum dpf_status status = dpf_catalog_list(&q, &v->files, e);
+    if (status == DPF_OK)
+        status = dpf_catalog_contents(&q, &v->contents, e);
+    if (status == DPF_OK)
+        status = dpf_catalog_open(&q, &v->source, e);
     if (status == DPF_OK)
         status = dpf_header_copy(&s->out, &v->source->header, e);
     s->out.is_private = !v->is_public;
@@ -133,8 +139,6 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     s->hides_arguments =
         s->out.is_private &&
         (s->argument_count > 1 || (s->out.has_records && s->out.records == 1));
-    if (status == DPF_OK)
-        status = dpf_catalog_contents(&q, &v->contents, e);
     if (status == DPF_OK)
         status = dpf_source_describe(s, &v->contents, e);
     if (status != DPF_OK)
@@ -176,6 +180,7 @@ static void on_release(struct dpf_stage *s)
     struct loading *v = s->state;
     dpf_contents_release(&v->contents);
     dpf_source_destroy(&v->source);
+    dpf_file_list_release(&v->files);
     dpf_columns_release(&v->columns);
 }
 

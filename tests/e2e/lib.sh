@@ -32,6 +32,14 @@ not() { if "$@"; then echo "this should have failed: $*"; return 1; fi; }
 says() { grep -Eq -- "$1" "$2" || { echo "'$2' lacks '$1':"; cat "$2"; return 1; }; }
 # Bytes of a file changed in place by a perl expression on $_.
 mangle() { perl -0777 -pi -e "$2" "$1"; }
+# A TCP port that nobody uses, and the one after it: below those that the system hands out.
+free_port() {
+    perl -MIO::Socket::INET -e 'for (1 .. 100) {
+        my $port = 20000 + int rand 12000;
+        my @free = map { IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => $_, Listen => 1) } $port, $port + 1;
+        if ($free[0] && $free[1]) { print $port; exit }
+    } die "no free port\n"'
+}
 wait_for() { # wait_for SECONDS COMMAND...
     local tries=$(($1 * 20)); shift
     until "$@" >/dev/null 2>&1; do

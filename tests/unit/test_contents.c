@@ -111,9 +111,12 @@ static void test_changes(void)
 static struct dpf_contents asked_for(const char *name, uint64_t count, uint64_t seed)
 {
     struct dpf_contents c = {.unknown = false};
+    struct dpf_file_list files = {0};
     const struct dpf_load_request q = {
-        .names = &name, .name_count = 1, .count = count, .seed = seed};
+        .names = &name, .name_count = 1, .count = count, .seed = seed, .files = &files};
+    CU_ASSERT(dpf_catalog_list(&q, &files, NULL) == DPF_OK);
     CU_ASSERT(dpf_catalog_contents(&q, &c, NULL) == DPF_OK);
+    dpf_file_list_release(&files);
     return c;
 }
 

@@ -314,6 +314,40 @@ static void test_refusals(void)
     CU_ASSERT(mkfifo(in_folder("imagesTr/fifo.nii"), 0600) == 0);
     CU_ASSERT(is_refused(TASK(TWO, TWO, "imagesTr/fifo.nii"), "not a file"));
     CU_ASSERT(is_refused(TASK(TWO, TWO, "imagesTr"), "not a file"));
+    CU_ASSERT(unlink(in_folder("dataset.json")) == 0 &&
+              mkfifo(in_folder("dataset.json"), 0600) == 0);
+    struct dpf_error e;
+    struct dpf_source *s;
+    CU_ASSERT(load(&s, &e) == DPF_BAD_STREAM && strstr(e.message, "is not a file"));
+    end();
+}
+
+/* What was digested is what is read, though the task's list changes in between. */
+static void test_list_once(void)
+{
+    struct dpf_error e = {0};
+    struct dpf_source *s = NULL;
+    struct dpf_batch b = {0};
+    struct dpf_file_list files = {0};
+    char name[96];
+    const char *names[] = {name};
+    begin();
+    put_json(good_json);
+    put_pair(sizes, sizes);
+    snprintf(name, sizeof name, "msd:%s", folder);
+    struct dpf_load_request q = {
+        .names = names, .name_count = 1, .size = {6, 2, 3}, .files = &files};
+    CU_ASSERT(dpf_format_list(&q, &files, &e) == DPF_OK && files.count == 2);
+    put_json("{\"modality\": {\"0\": 1, \"1\": 1}, \"labels\": {\"0\": 1, \"1\": 1, "
+             "\"2\": 1}, "
+             "\"training\": [{\"image\": \"no.nii\", \"label\": \"no.nii\"}, "
+             "{\"image\": \"no.nii\", \"label\": \"no.nii\"}]}");
+    CU_ASSERT_FATAL(dpf_format_open(&q, &s, &e) == DPF_OK);
+    CU_ASSERT(s->header.records == 1);
+    CU_ASSERT(dpf_source_next(s, &b, 4, &e) == DPF_OK && b.rows == 1);
+    dpf_batch_release(&b);
+    dpf_source_destroy(&s);
+    dpf_file_list_release(&files);
     end();
 }
 
@@ -323,5 +357,6 @@ const struct dpf_test dpf_tests[] = {
     {"orientation by quaternion, unless there is an sform", test_quaternions},
     {"volumes are cut, padded and scaled", test_sizes},
     {"tasks and masks that lie are refused", test_refusals},
+    {"the list of a task is read once", test_list_once},
     {0},
 };

@@ -205,9 +205,9 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
     for (size_t i = 0; status == DPF_OK && !r->unbounded && i < r->path_count; i++) {
         double epsilon = 0;
         enum dpf_method method = DPF_METHOD_BASIC;
-        if (dpf_stop_requested())
-            return dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
-                                       dpf_stop_signal());
+        status = dpf_stop_check(e);
+        if (status != DPF_OK)
+            return status;
         status = path_epsilon(&r->paths[i], a->relation, request, a->proven.delta,
                               &epsilon, &method, e);
         if (i == 0 || epsilon > a->proven.epsilon) {

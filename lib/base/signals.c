@@ -126,6 +126,13 @@ int dpf_stop_signal(void)
     return stop_signal;
 }
 
+enum dpf_status dpf_stop_check(struct dpf_error *e)
+{
+    return stop_signal ? dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
+                                             (int)stop_signal)
+                       : DPF_OK;
+}
+
 void dpf_cleanup_register(const char *path)
 {
     for (size_t i = 0; i < CLEANUP_SLOTS; i++)

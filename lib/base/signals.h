@@ -44,6 +44,8 @@ int dpf_thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
 void dpf_standard_fds_guard(void);
 bool dpf_stop_requested(void);
 int dpf_stop_signal(void);
+/* DPF_SYSTEM, naming the signal, if a stop was asked for. */
+enum dpf_status dpf_stop_check(struct dpf_error *e);
 
 /* Paths to unlink at the end. `path` is borrowed and must live until forgotten. */
 void dpf_cleanup_register(const char *path);

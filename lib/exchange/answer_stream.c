@@ -91,6 +91,27 @@ static enum dpf_status add_teacher(struct dpf_answers *a, const msgpack_object *
     return a->teachers[a->count++].name ? DPF_OK : dpf_fail_memory(e);
 }
 
+/* Teachers of one release answer the same queries, so these have one ledger. */
+static enum dpf_status take_asked(struct dpf_answers *a, struct dpf_values *take_asked,
+                                  const msgpack_object *names, struct dpf_error *e)
+{
+    if (!a->asked_known) {
+        a->asked = *take_asked;
+        a->asked_known = true;
+        return dpf_buffer_ok(&a->asked.bytes) ? DPF_OK : dpf_fail_memory(e);
+    }
+    bool same = dpf_values_same(&a->asked, take_asked);
+    dpf_values_release(take_asked);
+    if (same)
+        return DPF_OK;
+    const msgpack_object *name = names->via.array.size ? names->via.array.ptr : NULL;
+    return dpf_fail(e, DPF_BAD_STREAM,
+                    "teacher '%.*s' was asked queries with another ledger than those "
+                    "before: give all teachers the same stream",
+                    name ? (int)(name->via.str.size < 80 ? name->via.str.size : 80) : 0,
+                    name ? name->via.str.ptr : "");
+}
+
 /* The events of one stream: those of the queries, and then of the teachers. */
 static enum dpf_status read_stream_events(struct dpf_answers *a,
                                           const msgpack_object *array,
@@ -98,16 +119,16 @@ static enum dpf_status read_stream_events(struct dpf_answers *a,
 {
     uint32_t size = array->via.array.size;
     struct dpf_event v;
-    bool first = a->count == 0;
+    struct dpf_values asked = {0};
     if (size == 0 ||
         dpf_event_read(&array->via.array.ptr[size - 1], &v, NULL) != DPF_OK ||
         v.kind != DPF_EVENT_TEACHERS || !v.names)
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the ledger does not end with teachers: only what "
                         "'teacher-infer' wrote can be aggregated");
-    for (uint32_t i = 0; first && i + 1 < size; i++)
-        dpf_values_append_object(&a->asked, &array->via.array.ptr[i]);
-    enum dpf_status status = DPF_OK;
+    for (uint32_t i = 0; i + 1 < size; i++)
+        dpf_values_append_object(&asked, &array->via.array.ptr[i]);
+    enum dpf_status status = take_asked(a, &asked, v.names, e);
     for (uint32_t i = 0; status == DPF_OK && i < v.branches->via.array.size; i++) {
         dpf_values_append_object(&a->branches, &v.branches->via.array.ptr[i]);
         status = add_teacher(a, &v.names->via.array.ptr[i], &v.ids->via.array.ptr[i], e);

@@ -38,7 +38,8 @@ struct dpf_answers {
     struct dpf_answer_teacher *teachers;
     size_t count, capacity;
     struct dpf_values branches; /* events of each teacher's records */
-    struct dpf_values asked;    /* events of the queries */
+    struct dpf_values asked;    /* events of the queries, the same in all streams */
+    bool asked_known;
 };
 /* Whether a header is of answers at all. */
 bool dpf_answers_is(const struct dpf_header *h);

@@ -125,13 +125,35 @@ enum dpf_status dpf_owner_key_get(unsigned char key[DPF_OWNER_KEY_BYTES], bool *
 
 /* ---------------------------------------------------------------------------- digests */
 
-static const char keyed[] = "blake2b-keyed:";
+static const char plain[] = "blake2b:", keyed[] = "blake2b-keyed:";
 
-/* Anywhere in the bytes: a name that says so is no loss. */
-bool dpf_ledger_has_keyed_source(const struct dpf_values *events)
+static bool published(const msgpack_object *o, int depth)
 {
-    return events->bytes.size > 0 &&
-           memmem(events->bytes.data, events->bytes.size, keyed, strlen(keyed)) != NULL;
+    const msgpack_object *digest = dpf_object_get(o, "digest");
+    bool good = depth <= DPF_MAX_EVENT_DEPTH * 3;
+    if (o->type == MSGPACK_OBJECT_MAP &&
+        dpf_object_is_string(dpf_object_get(o, "event"), "source"))
+        good = good && digest && digest->type == MSGPACK_OBJECT_STR &&
+               digest->via.str.size > strlen(plain) &&
+               memcmp(digest->via.str.ptr, plain, strlen(plain)) == 0;
+    for (uint32_t i = 0; good && o->type == MSGPACK_OBJECT_MAP && i < o->via.map.size;
+         i++)
+        good = published(&o->via.map.ptr[i].val, depth + 1);
+    for (uint32_t i = 0; good && o->type == MSGPACK_OBJECT_ARRAY && i < o->via.array.size;
+         i++)
+        good = published(&o->via.array.ptr[i], depth + 1);
+    return good;
+}
+
+bool dpf_ledger_sources_published(const struct dpf_values *values)
+{
+    struct dpf_event_list list;
+    bool good = dpf_event_list_init(&list, values, NULL) == DPF_OK;
+    if (!good)
+        return false;
+    good = published(&list.array, 0);
+    dpf_event_list_release(&list);
+    return good;
 }
 
 void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYTES],
@@ -150,7 +172,7 @@ void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYT
         crypto_generichash_update(&state, digests[i], sizeof digests[i]);
     }
     crypto_generichash_final(&state, raw, sizeof raw);
-    int at = snprintf(out, DPF_SOURCE_TEXT, "%s", key ? keyed : "blake2b:");
+    int at = snprintf(out, DPF_SOURCE_TEXT, "%s", key ? keyed : plain);
     sodium_bin2hex(out + at, DPF_SOURCE_TEXT - (size_t)at, raw, sizeof raw);
 }
 

@@ -50,8 +50,10 @@ enum dpf_status dpf_owner_key_get(unsigned char key[DPF_OWNER_KEY_BYTES], bool *
 void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYTES],
                        size_t count, const unsigned char *key, char out[DPF_SOURCE_TEXT]);
 
-/* Whether events name a source by a keyed digest, as only private ones are. */
-bool dpf_ledger_has_keyed_source(const struct dpf_values *events);
+/* Whether every source in these values, events or lists of them, has a digest without a
+ * key, as what was loaded as public has. A published set that somebody counts as private
+ * has one, too. */
+bool dpf_ledger_sources_published(const struct dpf_values *values);
 
 /* The name of a partition of what `of` describes; false if it has none. */
 bool dpf_source_cut(const struct dpf_partition_event *p, const struct dpf_header *of,

@@ -12,10 +12,7 @@
 
 static bool stopped(struct dpf_worker *w)
 {
-    if (dpf_stop_requested())
-        dpf_fail_after_peer(&w->error, DPF_SYSTEM, "interrupted by signal %d",
-                            dpf_stop_signal());
-    return dpf_stop_requested();
+    return dpf_stop_check(&w->error) != DPF_OK;
 }
 
 /* Gradients as they are: one after the other, by position. */

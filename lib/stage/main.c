@@ -178,7 +178,8 @@ static void report(struct dpf_stage *s)
                  : s->out.has_records      ? s->out.records
                                            : 0,
         .bytes = s->info->kind == DPF_SINK ? s->bytes_in : s->writer.bytes};
-    dpf_progress_update(s->progress, &now);
+    if (!s->drafts)
+        dpf_progress_update(s->progress, &now);
 }
 
 enum dpf_status dpf_stage_begin(struct dpf_stage *s, struct dpf_error *e)
@@ -328,10 +329,9 @@ static enum dpf_status run_source(struct dpf_stage *s, struct dpf_error *e)
     bool more = true;
     while (status == DPF_OK && more) {
         struct dpf_batch b = {0};
-        status = dpf_stop_requested()
-                     ? dpf_fail_after_peer(e, DPF_SYSTEM, "interrupted by signal %d",
-                                           dpf_stop_signal())
-                     : info->on_produce(s, &b, e);
+        status = dpf_stop_check(e);
+        if (status == DPF_OK)
+            status = info->on_produce(s, &b, e);
         more = b.rows > 0;
         if (status == DPF_OK)
             status = dpf_stage_emit(s, &b, e);
@@ -530,10 +530,10 @@ static void finish(struct dpf_stage *s, struct dpf_error *e)
             dpf_stream_writer_fail(&s->writer);
         print_line(s, e->message);
     }
-    bool reads = s->info->kind == DPF_SINK || s->writer.records == 0;
+    bool hidden = s->info->kind == DPF_SINK || s->drafts;
+    bool reads = hidden || s->writer.records == 0;
     struct dpf_counters now = {.records = reads ? s->records_in : s->writer.records,
-                               .bytes = s->info->kind == DPF_SINK ? s->bytes_in
-                                                                  : s->writer.bytes};
+                               .bytes = hidden ? s->bytes_in : s->writer.bytes};
     dpf_progress_finish(&s->progress, &now, e);
     dpf_stream_writer_release(&s->writer);
     if (s->info->on_release)

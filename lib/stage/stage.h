@@ -71,6 +71,7 @@ struct dpf_stage {
     bool no_input;        /* sinks: on_options set it: nothing is read */
     bool drops_others;    /* on_open set it: frames of other kinds are not passed on */
     bool out_deferred;    /* on_open set it: dpf_stage_begin() sends the header later */
+    bool drafts;          /* what is written may never leave: its size is not shown */
     bool hides_arguments; /* on_open set it: they name people, or tell how many there are
                            */
     struct dpf_buffer deferred; /* frames to be passed on behind the deferred header */

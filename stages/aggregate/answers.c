@@ -54,10 +54,10 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
     if (status != DPF_OK)
         return status;
     if (!s->in.is_private && !s->in.is_protected &&
-        dpf_ledger_has_keyed_source(&v->answers.branches))
+        !dpf_ledger_sources_published(&v->answers.branches))
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the answers are said to be public, and their ledger names "
-                        "private records");
+                        "records that are private or unknown");
     if (v->answers.votes != (v->vote != NULL))
         return dpf_fail(e, DPF_BAD_STREAM,
                         v->vote ? "these teachers give codes, not votes: use '--codes'"
@@ -89,15 +89,25 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
                : status;
 }
 
-/* How many rows from `from` on are of one teacher and of successive queries. */
+/* How many rows from `from` on, and before `end`, are of one teacher and of successive
+ * queries. */
 static uint64_t run_length(const int64_t *query, const int64_t *ids, uint64_t from,
-                           uint64_t rows)
+                           uint64_t end)
 {
     uint64_t n = 1;
-    while (from + n < rows && ids[from + n] == ids[from] &&
+    while (from + n < end && ids[from + n] == ids[from] &&
            query[2 * (from + n)] == query[2 * from] + (int64_t)n)
         n++;
     return n;
+}
+
+/* The first teacher who has answered a query, or has not; or the number of teachers. */
+static size_t first_of(const struct dpf_tally *one, size_t teachers, bool has_answered)
+{
+    size_t k = 0;
+    while (k < teachers && (one->answered[k / 8] >> k % 8 & 1) != has_answered)
+        k++;
+    return k;
 }
 
 /* Mark a run of answers as given, by teacher number `teacher` to the queries in memory.
@@ -116,10 +126,11 @@ static enum dpf_status mark(struct dpf_aggregate *v, const int64_t *query, uint6
         if (*one.answers == 0)
             *one.digest = query[1];
         else if (*one.digest != query[1])
-            return dpf_fail(e, DPF_BAD_STREAM,
-                            "teacher '%s' answers another query %lld than those before "
-                            "it",
-                            name, (long long)query[0]);
+            return dpf_fail(
+                e, DPF_BAD_STREAM,
+                "teachers '%s' and '%s' answer different inputs as query %lld",
+                v->answers.teachers[first_of(&one, v->answers.count, true)].name, name,
+                (long long)query[0]);
         one.answered[teacher / 8] |= bit;
         ++*one.answers;
     }
@@ -167,7 +178,8 @@ enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
                             "an answer to query %lld is of a teacher who is not in the "
                             "ledger",
                             (long long)query[2 * row]);
-        n = run_length(query, ids, row, b->rows);
+        n = run_length(query, ids, row,
+                       row + dpf_tallies_most(&v->tallies, b->rows - row));
         status = dpf_tallies_load(&v->tallies, (uint64_t)query[2 * row], n, e);
         if (status == DPF_OK)
             status = mark(v, query + 2 * row, n, teacher, e);
@@ -179,24 +191,38 @@ enum dpf_status dpf_answers_batch(struct dpf_stage *s, struct dpf_batch *b,
     return status;
 }
 
+/* Who is at fault, those who answered or those who did not, is not ours to say: both are
+ * named, and how many they are. */
+static enum dpf_status fail_incomplete(const struct dpf_aggregate *v, uint64_t query,
+                                       struct dpf_tally one, struct dpf_error *e)
+{
+    size_t teachers = v->answers.count;
+    if (*one.answers == teachers)
+        return DPF_OK;
+    size_t missing = first_of(&one, teachers, false);
+    size_t there = first_of(&one, teachers, true);
+    if (there == teachers)
+        return dpf_fail(e, DPF_BAD_STREAM, "no teacher has answered query %llu",
+                        (unsigned long long)query);
+    return dpf_fail(e, DPF_BAD_STREAM,
+                    "teacher '%s' has not answered query %llu; %llu of %zu teachers "
+                    "have, '%s' among them",
+                    v->answers.teachers[missing].name, (unsigned long long)query,
+                    (unsigned long long)*one.answers, teachers,
+                    v->answers.teachers[there].name);
+}
+
 enum dpf_status dpf_answers_complete(struct dpf_aggregate *v, struct dpf_error *e)
 {
     struct dpf_tallies *t = &v->tallies;
     uint64_t all = t->queries;
     enum dpf_status status =
         all ? DPF_OK : dpf_fail(e, DPF_BAD_STREAM, "the teachers have answered nothing");
-    for (uint64_t from = 0; status == DPF_OK && from < all; from += DPF_QUERY_BLOCK) {
-        uint64_t n = all - from < DPF_QUERY_BLOCK ? all - from : DPF_QUERY_BLOCK;
+    for (uint64_t from = 0, n; status == DPF_OK && from < all; from += n) {
+        n = dpf_tallies_most(t, all - from);
         status = dpf_tallies_load(t, from, n, e);
-        for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
-            struct dpf_tally one = dpf_tallies_at(t, i);
-            bool all_there = *one.answers == t->teachers;
-            for (size_t k = 0; !all_there && status == DPF_OK && k < t->teachers; k++)
-                if (!(one.answered[k / 8] & (1U << k % 8)))
-                    status = dpf_fail(
-                        e, DPF_BAD_STREAM, "teacher '%s' has not answered query %llu",
-                        v->answers.teachers[k].name, (unsigned long long)(from + i));
-        }
+        for (uint64_t i = 0; status == DPF_OK && i < n; i++)
+            status = fail_incomplete(v, from + i, dpf_tallies_at(t, i), e);
     }
     return status;
 }

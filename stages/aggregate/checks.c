@@ -102,7 +102,7 @@ enum dpf_status dpf_aggregate_options(struct dpf_stage *s, struct dpf_error *e)
     struct dpf_aggregate *v = s->state;
     if (!v->known_stream != !(v->known_weight > 0))
         return dpf_fail(e, DPF_USAGE, "'--public' and '--public-weight' go together");
-    enum dpf_status status = dpf_once_check(&v->once, e);
+    enum dpf_status status = dpf_once_check(&v->once, &s->parsed, e);
     if (status != DPF_OK)
         return status;
     if (v->blank && !v->codes)

@@ -131,20 +131,32 @@ static enum dpf_status begin(void *context, struct dpf_error *e)
     return dpf_once_begin(&r->v->once, s, e);
 }
 
-/* The next b->rows queries into the tensor of codes. */
-static enum dpf_status release_rows(struct release *r, struct dpf_batch *b,
-                                    struct dpf_error *e)
+/* The next n queries, which fit in memory, as codes with noise. */
+static enum dpf_status release_block(struct release *r, uint64_t n, float *out,
+                                     struct dpf_error *e)
 {
-    enum dpf_status status = dpf_tallies_load(&r->v->tallies, r->next, b->rows, e);
-    float *out = b->tensor[r->code].data;
-    for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++) {
+    enum dpf_status status = dpf_tallies_load(&r->v->tallies, r->next, n, e);
+    for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
         int64_t *sums = dpf_tallies_at(&r->v->tallies, i).sums;
         if (r->v->blank)
             memset(sums, 0, r->mean.values * sizeof *sums);
         dpf_code_release(&r->mean, &r->random, sums, out + i * r->mean.values);
     }
     dpf_tallies_drop(&r->v->tallies); /* noise has been added to it */
-    r->next += b->rows;
+    r->next += n;
+    return status;
+}
+
+/* The next b->rows queries into the tensor of codes. */
+static enum dpf_status release_rows(struct release *r, struct dpf_batch *b,
+                                    struct dpf_error *e)
+{
+    float *out = b->tensor[r->code].data;
+    enum dpf_status status = DPF_OK;
+    for (uint64_t done = 0, n; status == DPF_OK && done < b->rows; done += n) {
+        n = dpf_tallies_most(&r->v->tallies, b->rows - done);
+        status = release_block(r, n, out + done * r->mean.values, e);
+    }
     return status == DPF_OK ? dpf_stage_emit(r->s, b, e) : status;
 }
 

@@ -27,6 +27,22 @@ static enum dpf_status on_header(void *context, struct dpf_header *h, struct dpf
     return status == DPF_OK ? dpf_spool_open(&in->spool, &in->header, e) : status;
 }
 
+/* Whether the next n queries, which fit in memory, are of these records. */
+static enum dpf_status compare(struct dpf_inputs *in, uint64_t n,
+                               const unsigned char *records, size_t bytes,
+                               struct dpf_error *e)
+{
+    enum dpf_status status = dpf_tallies_load(in->tallies, in->next, n, e);
+    for (uint64_t i = 0; status == DPF_OK && i < n; i++)
+        if (*dpf_tallies_at(in->tallies, i).digest !=
+            dpf_query_digest(records + i * bytes, bytes))
+            status = dpf_fail(e, DPF_BAD_STREAM,
+                              "input %llu is not the one that the teachers answered",
+                              (unsigned long long)(in->next + i));
+    in->next += n;
+    return status;
+}
+
 static enum dpf_status on_batch(void *context, struct dpf_header *h, struct dpf_batch *b,
                                 struct dpf_error *e)
 {
@@ -40,14 +56,11 @@ static enum dpf_status on_batch(void *context, struct dpf_header *h, struct dpf_
         return dpf_fail(e, DPF_BAD_STREAM,
                         "there are more inputs than the %llu queries that were answered",
                         (unsigned long long)in->tallies->queries);
-    enum dpf_status status = dpf_tallies_load(in->tallies, in->next, b->rows, e);
-    for (uint64_t i = 0; status == DPF_OK && i < b->rows; i++)
-        if (*dpf_tallies_at(in->tallies, i).digest !=
-            dpf_query_digest((const unsigned char *)x->data + i * bytes, bytes))
-            status = dpf_fail(e, DPF_BAD_STREAM,
-                              "input %llu is not the one that the teachers answered",
-                              (unsigned long long)(in->next + i));
-    in->next += b->rows;
+    enum dpf_status status = DPF_OK;
+    for (uint64_t done = 0, n; status == DPF_OK && done < b->rows; done += n) {
+        n = dpf_tallies_most(in->tallies, b->rows - done);
+        status = compare(in, n, (const unsigned char *)x->data + done * bytes, bytes, e);
+    }
     struct dpf_batch one = {.rows = b->rows, .count = 1, .tensor = {*x}};
     return status == DPF_OK ? dpf_spool_add(&in->spool, &one, e) : status;
 }

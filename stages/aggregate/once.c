@@ -12,6 +12,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "ledger/merge.h"
+#include "transport/transport.h"
 
 #include "base/banned.h"
 
@@ -23,21 +24,43 @@ static enum dpf_status fail_made(const struct dpf_once *o, struct dpf_error *e)
                     o->path);
 }
 
-enum dpf_status dpf_once_check(const struct dpf_once *o, struct dpf_error *e)
-{
-    struct stat s;
-    if (!o->path)
-        return DPF_OK;
-    if (lstat(o->path, &s) == 0)
-        return fail_made(o, e);
-    return errno == ENOENT ? DPF_OK : dpf_fail_errno(e, "cannot look for '%s'", o->path);
-}
-
 /* The folder of a path, with its last slash; "." for none. heap. */
 static char *folder_of(const char *path)
 {
     const char *base = dpf_path_base(path);
     return base == path ? dpf_strdup(".") : dpf_strndup(path, (size_t)(base - path));
+}
+
+/* Whether two paths, of which nothing need be there yet, are one place. */
+static bool same_place(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    char *folder_a = folder_of(a), *folder_b = folder_of(b);
+    bool same = folder_a && folder_b && stat(folder_a, &of_a) == 0 &&
+                stat(folder_b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+                of_a.st_ino == of_b.st_ino &&
+                strcmp(dpf_path_base(a), dpf_path_base(b)) == 0;
+    free(folder_a);
+    free(folder_b);
+    return same;
+}
+
+enum dpf_status dpf_once_check(const struct dpf_once *o, const struct dpf_parsed *given,
+                               struct dpf_error *e)
+{
+    struct stat s;
+    if (!o->path)
+        return DPF_OK;
+    if (strcmp(o->path, "-") == 0 || dpf_endpoint_has_scheme(o->path))
+        return dpf_fail(e, DPF_USAGE, "'--once' wants a file, not '%s'", o->path);
+    for (size_t i = 0; i < given->given_count; i++)
+        if (strcmp(given->given[i].option->name, "output") == 0 &&
+            same_place(o->path, given->given[i].value))
+            return dpf_fail(e, DPF_USAGE, "'--once' and '--output' are both '%s'",
+                            o->path);
+    if (lstat(o->path, &s) == 0)
+        return fail_made(o, e);
+    return errno == ENOENT ? DPF_OK : dpf_fail_errno(e, "cannot look for '%s'", o->path);
 }
 
 /* A new file for this run alone, without a name where the file system can do that: what
@@ -90,6 +113,7 @@ static enum dpf_status open_draft(struct dpf_once *o, struct dpf_stage *s,
     writer.channel_count = status == DPF_OK;
     o->outputs = s->writer;
     s->writer = writer;
+    s->drafts = true; /* how much was drawn is not shown either */
     o->drawing = true;
     return status;
 }
@@ -99,6 +123,7 @@ static void return_outputs(struct dpf_once *o, struct dpf_stage *s)
 {
     dpf_stream_writer_release(&s->writer);
     s->writer = o->outputs;
+    s->drafts = false;
     o->outputs = (struct dpf_stream_writer){0};
     o->drawing = false;
 }
@@ -169,6 +194,8 @@ enum dpf_status dpf_once_commit(struct dpf_once *o, struct dpf_stage *s,
         return DPF_OK;
     enum dpf_status status = dpf_stream_writer_finish(&s->writer, e);
     return_outputs(o, s);
+    if (status == DPF_OK)
+        status = dpf_stop_check(e);
     if (status == DPF_OK)
         status = give_name(o, e);
     if (status != DPF_OK)

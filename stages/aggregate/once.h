@@ -8,7 +8,7 @@
  *
  * Claim. Of all runs of `aggregate` with one FILE, on one machine, at most one passes
  * anything on, and FILE holds it whole; however many of them are killed, and when. Runs
- * that end before that have shown nothing.
+ * that end before that have shown nothing: no record, no line, and no count of records.
  *
  * Proof. Nothing is written to an output before linkat(2) has made FILE: it makes a name
  * only if there is none. A later run finds FILE when it starts and ends; one that started
@@ -38,8 +38,10 @@ struct dpf_once {
     struct dpf_stream_writer outputs; /* meanwhile: those of the stage */
 };
 
-/* DPF_PRIVACY, naming FILE, if the release was made before. */
-enum dpf_status dpf_once_check(const struct dpf_once *o, struct dpf_error *e);
+/* DPF_PRIVACY, naming FILE, if the release was made before; DPF_USAGE if it is no file,
+ * or an output, too. */
+enum dpf_status dpf_once_check(const struct dpf_once *o, const struct dpf_parsed *given,
+                               struct dpf_error *e);
 /* Instead of dpf_stage_begin(): what is written from here on goes to the draft. */
 enum dpf_status dpf_once_begin(struct dpf_once *o, struct dpf_stage *s,
                                struct dpf_error *e);

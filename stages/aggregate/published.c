@@ -52,8 +52,8 @@ enum dpf_status dpf_published_draw(struct dpf_published *p, struct dpf_aggregate
 {
     uint64_t queries = v->tallies.queries;
     enum dpf_status status = DPF_OK;
-    for (uint64_t from = 0; status == DPF_OK && from < queries; from += DPF_QUERY_BLOCK) {
-        uint64_t n = queries - from < DPF_QUERY_BLOCK ? queries - from : DPF_QUERY_BLOCK;
+    for (uint64_t from = 0, n; status == DPF_OK && from < queries; from += n) {
+        n = dpf_tallies_most(&v->tallies, queries - from);
         status = dpf_tallies_load(&v->tallies, from, n, e);
         for (uint64_t i = 0; status == DPF_OK && i < n; i++)
             status =

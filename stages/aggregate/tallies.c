@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/signals.h"
 
 #include "base/banned.h"
 
@@ -44,13 +45,22 @@ static enum dpf_status put_back(struct dpf_tallies *t, struct dpf_error *e)
     return DPF_OK;
 }
 
+uint64_t dpf_tallies_most(const struct dpf_tallies *t, uint64_t wanted)
+{
+    uint64_t room = DPF_TALLIES_MEMORY / t->bytes;
+    return wanted < room ? wanted : room ? room : 1;
+}
+
 enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t count,
                                  struct dpf_error *e)
 {
     size_t wanted = (size_t)count * t->bytes, got = 0;
+    enum dpf_status status = dpf_stop_check(e);
+    if (status != DPF_OK)
+        return status;
     if (t->count > 0 && t->first == first && t->count == count)
         return DPF_OK; /* the next teacher answers the same queries */
-    enum dpf_status status = put_back(t, e);
+    status = put_back(t, e);
     if (status != DPF_OK)
         return status;
     t->count = 0;

@@ -30,14 +30,18 @@ struct dpf_tallies {
     bool changed;          /* since they were read */
 };
 
-enum { DPF_TALLIES_MAX_QUERIES = 1 << 30, DPF_QUERY_BLOCK = 1024 };
+enum { DPF_TALLIES_MAX_QUERIES = 1 << 30, DPF_TALLIES_MEMORY = 4 << 20 };
 
 /* Values are counts of 4 bytes, or sums of 8. */
 enum dpf_status dpf_tallies_open(struct dpf_tallies *t, size_t teachers, size_t values,
                                  size_t value_bytes, struct dpf_error *e);
 void dpf_tallies_release(struct dpf_tallies *t);
+/* How many of `wanted` queries to bring into memory at once: what fits in
+ * DPF_TALLIES_MEMORY, at least one. */
+uint64_t dpf_tallies_most(const struct dpf_tallies *t, uint64_t wanted);
 /* Bring the queries [first, first + count) into memory; those that nobody has answered
- * are zeros. */
+ * are zeros. Every loop over queries comes by here: DPF_SYSTEM if the program was told to
+ * stop. */
 enum dpf_status dpf_tallies_load(struct dpf_tallies *t, uint64_t first, uint64_t count,
                                  struct dpf_error *e);
 /* In the file the bits end at a multiple of 8 bytes. */

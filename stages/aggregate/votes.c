@@ -196,10 +196,8 @@ static enum dpf_status tell_private_cost(struct release *r, struct dpf_error *e)
     struct dpf_vote_total total = {.rdp = {0}};
     enum dpf_status status = DPF_OK;
     double answers = 0;
-    for (uint64_t from = 0; status == DPF_OK && from < r->queries;
-         from += DPF_QUERY_BLOCK) {
-        uint64_t n =
-            r->queries - from < DPF_QUERY_BLOCK ? r->queries - from : DPF_QUERY_BLOCK;
+    for (uint64_t from = 0, n; status == DPF_OK && from < r->queries; from += n) {
+        n = dpf_tallies_most(&v->tallies, r->queries - from);
         status = dpf_tallies_load(&v->tallies, from, n, e);
         for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
             const int32_t *counts = dpf_tallies_at(&v->tallies, i).counts;
@@ -219,27 +217,39 @@ static enum dpf_status tell_private_cost(struct release *r, struct dpf_error *e)
 
 /* --------------------------------------------------------------------------- answers */
 
-/* Decide the next `n` queries: bring them into memory, say which ones are answered, and
- * with what, one label behind the other. */
-static enum dpf_status decide(struct release *r, uint64_t n, uint64_t *kept,
-                              struct dpf_error *e)
+/* Decide `n` queries from the next one on, which fit in memory; `keep` is of the first.
+ */
+static enum dpf_status decide_block(struct release *r, uint64_t n, bool *keep,
+                                    uint64_t *kept, struct dpf_error *e)
 {
     enum dpf_status status = dpf_tallies_load(&r->v->tallies, r->next, n, e);
-    *kept = 0;
-    if (status == DPF_OK &&
-        (!dpf_grow(&r->keep, &r->keep_capacity, n, sizeof *r->keep) ||
-         !dpf_grow(&r->labels, &r->labels_capacity, n, sizeof *r->labels)))
-        status = dpf_fail_memory(e);
     for (uint64_t i = 0; status == DPF_OK && i < n; i++) {
         const int32_t *counts = dpf_tallies_at(&r->v->tallies, i).counts;
-        r->keep[i] =
+        keep[i] =
             r->answered < r->allowed && dpf_vote_passes(&r->vote, &r->random, counts);
-        if (!r->keep[i])
+        if (!keep[i])
             continue;
         r->labels[(*kept)++] = dpf_vote_answer(&r->vote, &r->random, counts);
         r->answered++;
     }
     r->next += n;
+    return status;
+}
+
+/* Decide the next `n` queries: say which ones are answered, and with what, one label
+ * behind the other. */
+static enum dpf_status decide(struct release *r, uint64_t n, uint64_t *kept,
+                              struct dpf_error *e)
+{
+    enum dpf_status status = DPF_OK;
+    *kept = 0;
+    if (!dpf_grow(&r->keep, &r->keep_capacity, n, sizeof *r->keep) ||
+        !dpf_grow(&r->labels, &r->labels_capacity, n, sizeof *r->labels))
+        return dpf_fail_memory(e);
+    for (uint64_t done = 0, block; status == DPF_OK && done < n; done += block) {
+        block = dpf_tallies_most(&r->v->tallies, n - done);
+        status = decide_block(r, block, r->keep + done, kept, e);
+    }
     return status;
 }
 
@@ -291,7 +301,7 @@ static enum dpf_status write_numbers(struct release *r, struct dpf_error *e)
                                  : dpf_fail_memory(e);
     while (status == DPF_OK && r->next < r->queries) {
         uint64_t from = r->next, left = r->queries - from, kept;
-        uint64_t n = left < DPF_QUERY_BLOCK ? left : DPF_QUERY_BLOCK;
+        uint64_t n = dpf_tallies_most(&r->v->tallies, left);
         struct dpf_batch b = {0};
         status = decide(r, n, &kept, e);
         if (status == DPF_OK)

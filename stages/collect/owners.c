@@ -61,19 +61,19 @@ static enum dpf_status check_like(const struct dpf_curator *c, const struct dpf_
     struct dpf_header both = {.field_count = 0};
     struct dpf_values branches = {0};
     enum dpf_status status = dpf_header_same_fields(&c->like, h, e);
+    if (status == DPF_OK)
+        status = dpf_header_copy(&both, &c->like, e);
     if (status != DPF_OK)
         return status;
-    if (c->answers) /* what their ledgers say together is for `aggregate` to judge */
-        return DPF_OK;
-    status = dpf_header_copy(&both, &c->like, e);
-    if (status == DPF_OK)
-        status = dpf_header_merge(&both, h, dpf_curator_merge_provenance, e);
-    dpf_ledger_add_branch(&branches, &c->like.events);
-    dpf_ledger_add_branch(&branches, &h->events);
-    if (status == DPF_OK)
+    status = dpf_header_merge(&both, h, dpf_curator_merge_provenance, e);
+    /* what the ledgers of answers say together is for `aggregate` to judge */
+    if (status == DPF_OK && !c->answers) {
+        dpf_ledger_add_branch(&branches, &c->like.events);
+        dpf_ledger_add_branch(&branches, &h->events);
         status = dpf_ledger_write_merge(&both.events, &branches, true, e);
-    if (status == DPF_OK)
-        status = dpf_account_check_release(&both, NULL, e);
+        if (status == DPF_OK)
+            status = dpf_account_check_release(&both, NULL, e);
+    }
     dpf_values_release(&branches);
     dpf_header_release(&both);
     return status;

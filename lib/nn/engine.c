@@ -106,6 +106,7 @@ static void release_worker(struct dpf_worker *w)
     k->release(w->context, w->losses);
     k->release(w->context, w->correct);
     k->release(w->context, w->targets);
+    dpf_energy_room_release(w);
     free(w->host_targets);
     free(w->host_losses);
     free(w->host_correct);
@@ -245,6 +246,7 @@ static void forward(struct dpf_worker *w, const struct dpf_lot *lot, const uint3
                     int64_t n, bool training, const uint64_t *keys)
 {
     dpf_dataset_gather(lot->data, rows, n, w->x);
+    w->net.computed = lot->energy ? lot->energy->node : w->net.model->count;
     dpf_network_forward(&w->net, n, w->x, training, keys);
 }
 
@@ -295,6 +297,10 @@ void dpf_worker_losses(struct dpf_worker *w, const struct dpf_lot *lot,
     struct output_shape s = output_of(w->net.model, lot->loss);
     float *d = dpf_network_output_gradient(&w->net);
     size_t targets = (size_t)n * data->positions, count = (size_t)n;
+    if (lot->energy) {
+        dpf_energy_losses(w, lot, n);
+        return;
+    }
     if (!make_target_room(w, targets)) {
         dpf_fail_memory(&w->error);
         return;
@@ -384,7 +390,7 @@ enum dpf_status dpf_engine_values(struct dpf_engine *g, const struct dpf_lot *lo
                                   const struct dpf_lot_values *want, struct dpf_error *e)
 {
     struct values v = {lot, want};
-    if ((want->losses || want->result) && !lot->loss)
+    if ((want->losses || want->result) && !lot->loss && !lot->energy)
         return dpf_fail(e, DPF_USAGE, "losses need to be told which");
     enum dpf_status status = dpf_engine_run(g, values_job, &v, e);
     if (want->result)

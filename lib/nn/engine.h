@@ -13,6 +13,7 @@
 
 #include "base/parallel.h"
 #include "nn/dataset.h"
+#include "nn/energy.h"
 #include "nn/network.h"
 #include "nn/optimiser.h"
 #include "nn/reduction.h"
@@ -29,14 +30,15 @@ struct dpf_worker {
     int number;
     struct dpf_context *context;
     struct dpf_network net;
-    void *x;                      /* a microbatch's inputs, on the host */
-    uint32_t *rows;               /* and which examples they are */
-    uint64_t *keys;               /* and their keys */
-    void *host_targets, *targets; /* labels or values of a microbatch: here, and on the
-                                   * backend */
-    size_t targets_capacity;      /* how many */
-    float *d;                     /* gradients of outputs that nobody needs, there */
-    double *losses, *host_losses; /* an example's loss: there, and here */
+    void *x;                       /* a microbatch's inputs, on the host */
+    uint32_t *rows;                /* and which examples they are */
+    uint64_t *keys;                /* and their keys */
+    void *host_targets, *targets;  /* labels or values of a microbatch: here, and on the
+                                    * backend */
+    size_t targets_capacity;       /* how many */
+    float *d;                      /* gradients of outputs that nobody needs, there */
+    struct dpf_energy_room energy; /* of an energy model; else empty */
+    double *losses, *host_losses;  /* an example's loss: there, and here */
     int32_t *correct, *host_correct;
     bool apart; /* what its probe says: examples do not change each other's bits */
     double loss_sum;
@@ -98,6 +100,7 @@ struct dpf_lot {
     const uint32_t *rows;
     int64_t count;
     const struct dpf_loss *loss;
+    struct dpf_energy *energy; /* learn this in place of a loss; its chains move on */
     enum dpf_clip_rule rule;
     double clip_l2;
     int64_t expected;     /* clipping: the public size of a lot, by which it is cut */

@@ -26,6 +26,10 @@ static void plain_job(struct dpf_worker *w, void *context)
         if (stopped(w))
             return;
         dpf_worker_forward(w, lot, first, n, true);
+        if (lot->energy) {
+            dpf_energy_gradients(w, lot, first, n);
+            continue;
+        }
         dpf_worker_losses(w, lot, lot->rows + first, n, NULL);
         dpf_network_backward(&w->net, n, NULL, DPF_CLIP_NONE, 0);
     }
@@ -158,8 +162,13 @@ enum dpf_status dpf_engine_gradients(struct dpf_engine *g, const struct dpf_lot 
 {
     struct dpf_lot copy = *lot;
     *result = (struct dpf_lot_result){0};
-    if (!lot->loss)
+    if (!lot->loss && !lot->energy)
         return dpf_fail(e, DPF_USAGE, "gradients need a loss");
+    if (lot->energy && (lot->rule != DPF_CLIP_NONE ||
+                        (lot->energy->chains && lot->count > lot->energy->chain_count)))
+        return dpf_fail(e, DPF_USAGE,
+                        "gradients of an energy are not clipped, and a lot "
+                        "has a chain for each example");
     if (g->failed)
         return dpf_fail(e, DPF_SYSTEM, "an update of this engine has failed before");
     if (!copy.keys && !make_keys(g, &copy))

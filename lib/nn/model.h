@@ -22,7 +22,7 @@
 
 struct dpf_op; /* nn/ops/op.h */
 
-enum { DPF_NODE_INPUTS = 2, DPF_NODE_PARAMETERS = 2, DPF_MODEL_MAX_NODES = 1024 };
+enum { DPF_NODE_INPUTS = 2, DPF_NODE_PARAMETERS = 3, DPF_MODEL_MAX_NODES = 1024 };
 
 struct dpf_node {
     char name[48];
@@ -36,10 +36,10 @@ struct dpf_node {
     /* attributes (nn/ops/attributes.h) */
     int64_t out, groups, window, factor;
     int64_t kernel[3], stride[3], pad[3]; /* depth, height, width; stride 0: not given */
-    bool bias;
+    bool bias, visible;
     double rate, epsilon, alpha, beta, base, sigma;
 
-    /* Weights first, then bias; or scale, then shift. */
+    /* Weights first, then bias, then visible bias; or scale, then shift. */
     struct dpf_shape parameters[DPF_NODE_PARAMETERS];
     int parameter_count;
     size_t offset[DPF_NODE_PARAMETERS]; /* where they stand among all of the model's */

@@ -103,6 +103,7 @@ enum dpf_status dpf_network_init(struct dpf_network *net,
                                 .kernels = k,
                                 .context = setup->context,
                                 .capacity = setup->capacity,
+                                .computed = m->count,
                                 .parameters = setup->parameters};
     for (size_t i = 0; i < m->count; i++)
         if ((!m->nodes[i].bits || setup->relevance) &&
@@ -197,7 +198,7 @@ void dpf_network_forward(struct dpf_network *net, int64_t n, const void *x, bool
         k->to_channels_last(net->context, n, (int64_t)input->shape.dim[0],
                             dpf_nn_positions(&input->shape), net->scratch,
                             net->layers[0].value);
-    for (size_t i = 1; i < net->model->count; i++) {
+    for (size_t i = 1; i < net->computed; i++) {
         struct dpf_node_run r = dpf_node_run_of(net, i, 0, n);
         r.training = training;
         r.node->op->forward(&r);

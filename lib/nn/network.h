@@ -61,6 +61,7 @@ struct dpf_network {
     const struct dpf_kernels *kernels;
     struct dpf_context *context; /* borrowed */
     int64_t capacity;            /* examples in a microbatch */
+    size_t computed;             /* forward ends before this node; all of them at first */
     struct dpf_layer *layers;
     const float *parameters; /* [model->span], borrowed, on the backend */
     float *gradients;        /* [model->span], sums over examples, on the backend */

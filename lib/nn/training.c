@@ -225,6 +225,12 @@ static int64_t choose_lot(struct dpf_training *t, const uint32_t **rows)
     return poisson_lot(t, rows);
 }
 
+/* Targets of an example; an energy model has none. */
+static double positions_of(const struct dpf_dataset *data)
+{
+    return data->positions ? (double)data->positions : 1;
+}
+
 /* Mean loss and accuracy of examples that are not learned from. */
 static enum dpf_status score(struct dpf_training *t, const struct dpf_dataset *data,
                              const uint32_t *rows, int64_t count, double *loss,
@@ -234,11 +240,12 @@ static enum dpf_status score(struct dpf_training *t, const struct dpf_dataset *d
     /* records with classes have no coefficients: the loss that these expand will do */
     const struct dpf_loss *by =
         data->labels ? dpf_loss_for_labels(t->plan.loss) : t->plan.loss;
-    struct dpf_lot lot = {.data = data, .rows = rows, .count = count, .loss = by};
+    struct dpf_lot lot = {
+        .data = data, .rows = rows, .count = count, .loss = by, .energy = t->plan.energy};
     struct dpf_lot_values want = {.node = t->engine->model->output, .result = &result};
     enum dpf_status status = dpf_engine_values(t->engine, &lot, &want, e);
     *loss = result.loss / (double)count;
-    *accuracy = (double)result.correct / (double)count / (double)data->positions;
+    *accuracy = (double)result.correct / (double)count / positions_of(data);
     return status;
 }
 
@@ -268,7 +275,7 @@ static enum dpf_status end_epoch(struct dpf_training *t,
     *r = (struct dpf_epoch_report){
         .epoch = t->epoch + 1,
         .loss = t->loss_sum / seen,
-        .accuracy = (double)t->correct / seen / (double)t->data->positions,
+        .accuracy = (double)t->correct / seen / positions_of(t->data),
         .validation_loss = NAN,
         .validation_accuracy = NAN,
         .watched_loss = NAN,
@@ -316,6 +323,7 @@ enum dpf_status dpf_training_step(struct dpf_training *t,
     struct dpf_lot_result result = {0};
     struct dpf_lot lot = {.data = t->data,
                           .loss = t->plan.loss,
+                          .energy = t->plan.energy,
                           .rule = t->plan.rule,
                           .clip_l2 = dpf_training_clip(&t->plan, t->epoch),
                           .expected = t->plan.lot,

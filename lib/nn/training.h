@@ -62,6 +62,7 @@ struct dpf_training_plan {
     int64_t epochs, lot;
     enum dpf_sampling sampling;
     const struct dpf_loss *loss;
+    struct dpf_energy *energy; /* borrowed: learn this in place of a loss, or NULL */
     enum dpf_clip_rule rule;
     double clip_l2;
     uint64_t seed;

@@ -40,7 +40,8 @@ static void transpose(uint64_t rows, uint64_t columns, const float *from, float 
 
 static void tensor_name(const struct dpf_node *n, int k, char out[DPF_TENSOR_NAME])
 {
-    snprintf(out, DPF_TENSOR_NAME, "%s.%s", n->name, k ? "bias" : "weight");
+    static const char *const words[DPF_NODE_PARAMETERS] = {"weight", "bias", "visible"};
+    snprintf(out, DPF_TENSOR_NAME, "%s.%s", n->name, words[k]);
 }
 
 enum dpf_status dpf_weights_export(const struct dpf_model *m, const float *parameters,
@@ -144,7 +145,8 @@ static bool is_plain(const char *name)
     const char *letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     return strspn(name, letters) == strlen(name) &&
-           (dpf_ends_with(name, ".weight") || dpf_ends_with(name, ".bias"));
+           (dpf_ends_with(name, ".weight") || dpf_ends_with(name, ".bias") ||
+            dpf_ends_with(name, ".visible"));
 }
 
 static enum dpf_status decode_tensors(const struct dpf_model *m,
@@ -166,8 +168,9 @@ static enum dpf_status decode_tensors(const struct dpf_model *m,
             return dpf_fail(e, DPF_BAD_STREAM, "a parameter of the model has no name");
         snprintf(name, sizeof name, "%.*s", (int)size, text);
         if (strlen(name) != size || !is_plain(name))
-            return dpf_fail(e, DPF_BAD_STREAM,
-                            "a parameter's name is not NODE.weight or NODE.bias");
+            return dpf_fail(
+                e, DPF_BAD_STREAM,
+                "a parameter's name is not NODE.weight, NODE.bias or NODE.visible");
         enum dpf_status status = dpf_object_tensor(&pair->val, &t, e);
         if (status != DPF_OK)
             return dpf_error_prefix(e, status, "parameter '%s'", name);

@@ -109,6 +109,29 @@ static enum dpf_status check_kind(const struct dpf_train *v, const struct dpf_st
     return DPF_OK;
 }
 
+/* An energy model has no target and no loss, and nothing clips its gradients. */
+static enum dpf_status check_energy(const struct dpf_train *v, const struct dpf_stage *s,
+                                    struct dpf_error *e)
+{
+    static const char *const others[] = {"target",           "loss",           "clip-l2",
+                                         "noise-multiplier", "target-epsilon", "teachers",
+                                         "unlabelled",       "watch",          "copies"};
+    static const char *const own[] = {"gibbs", "persistent"};
+    for (size_t i = 0; !v->energy_node && i < sizeof own / sizeof *own; i++)
+        if (dpf_option_given(&s->parsed, own[i]))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' needs '--energy'", own[i]);
+    for (size_t i = 0; v->energy_node && i < sizeof others / sizeof *others; i++)
+        if (dpf_option_given(&s->parsed, others[i]))
+            return dpf_fail(e, DPF_USAGE, "option '--%s' does not go with '--energy'",
+                            others[i]);
+    return v->persistent && v->checkpoint
+               ? dpf_fail(
+                     e, DPF_USAGE,
+                     "'--persistent' does not go with '--checkpoint', which does not "
+                     "hold chains")
+               : DPF_OK;
+}
+
 enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_train *v = s->state;
@@ -136,7 +159,9 @@ enum dpf_status dpf_train_options(struct dpf_stage *s, struct dpf_error *e)
         return dpf_fail(e, DPF_USAGE, "option '--patience' needs '--validation'");
     if (v->weights && v->model)
         return dpf_fail(e, DPF_USAGE, "give one of --weights and --model");
-    enum dpf_status status = check_kind(v, s, e);
+    enum dpf_status status = check_energy(v, s, e);
+    if (status == DPF_OK)
+        status = check_kind(v, s, e);
     if (status == DPF_OK)
         status = check_noise(v, s, e);
     if (status == DPF_OK)

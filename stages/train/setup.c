@@ -59,8 +59,12 @@ enum dpf_status dpf_train_open(struct dpf_stage *s, struct dpf_error *e)
                         : dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'",
                                    x ? v->y : v->x);
     }
-    v->need = (struct dpf_dataset_need){
-        .model = &v->start.model, .x = v->x, .y = v->y, .loss = dpf_loss_find(v->loss)};
+    v->need = (struct dpf_dataset_need){.model = &v->start.model,
+                                        .x = v->x,
+                                        .y = v->energy_node ? NULL : v->y,
+                                        .loss = dpf_loss_find(v->loss)};
+    if (status == DPF_OK && v->energy_node)
+        status = dpf_energy_find(&v->start.model, v->energy_node, &v->energy.node, e);
     v->watched_need = v->need;
     /* what is watched has classes */
     v->watched_need.loss = dpf_loss_for_labels(v->need.loss);
@@ -195,6 +199,15 @@ enum dpf_status dpf_train_prepare(struct dpf_train *v, struct dpf_stage *s,
     if (status != DPF_OK)
         return status;
     struct dpf_training_plan plan = dpf_train_plan(v, seed);
+    v->energy.steps = v->gibbs;
+    if (v->energy_node)
+        plan.energy = &v->energy;
+    if (v->persistent)
+        status = dpf_energy_chains(
+            &v->energy, &v->start.model,
+            v->lot < (int64_t)v->data.rows ? v->lot : (int64_t)v->data.rows, e);
+    if (status != DPF_OK)
+        return status;
     if (v->model)
         dpf_stage_adopt_model(s, &v->start.header);
     status = dpf_training_plan_noise(&plan, (int64_t)v->data.rows, &budget, &s->out, e);
@@ -226,5 +239,6 @@ void dpf_train_release(struct dpf_stage *s)
     dpf_engine_release(&v->engine);
     dpf_dataset_release(&v->data);
     dpf_dataset_release(&v->watched);
+    dpf_energy_release(&v->energy);
     dpf_model_stream_release(&v->start);
 }

@@ -19,6 +19,7 @@ static struct dpf_train state = {.x = "x",
                                  .momentum = 0.9,
                                  .confidence = 0.95,
                                  .lot = 128,
+                                 .gibbs = 1,
                                  .seed = -1};
 
 static const char *const noise_units[] = {"joint", "layer", NULL};
@@ -39,6 +40,16 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING("field", &state.x, "NAME", "the field that the network reads (x)"),
     DPF_OPT_STRING("target", &state.y, "NAME", "the field with the targets (y)"),
     DPF_OPT_CHOICE("loss", &state.loss, dpf_losses, "NAME", "the loss (cross-entropy)"),
+    DPF_OPT_STRING("energy", &state.energy_node, "NODE",
+                   "learn NODE, which has 'visible=1', as a restricted Boltzmann machine "
+                   "of what it reads, by contrastive divergence; there is no target, and "
+                   "the loss that is shown is half the squared distance of a record from "
+                   "its reconstruction"),
+    DPF_OPT_INT("gibbs", &state.gibbs, "K", 1, 10000,
+                "with --energy: steps of Gibbs sampling for each gradient (1)"),
+    DPF_OPT_FLAG("persistent", &state.persistent,
+                 "with --energy: each chain goes on where it ended in the step before, "
+                 "instead of starting at a record"),
     DPF_OPT_CHOICE("optimiser", &state.optimiser_kind, dpf_step_kinds, "NAME",
                    "the optimiser (momentum)"),
     DPF_OPT_REAL("rate", &state.rate, "R", 1e-12, 1e6, "learning rate (required)"),

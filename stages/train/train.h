@@ -20,12 +20,16 @@ struct dpf_train {
     struct dpf_copies copies; /* of a teacher's records; how a student's are changed */
     const char *unlabelled;   /* public records for a student, or NULL */
     double confidence;        /* from which on a student believes itself */
+    const char *energy_node;  /* learn this node's energy, or NULL */
+    int64_t gibbs;            /* steps of its chains */
+    bool persistent;          /* chains go on from step to step */
     int64_t teachers; /* networks, each of another part of the records; 0: one of all */
     /* what it takes */
     const struct dpf_kernels *kernels;
     struct dpf_model_stream start; /* the network, and the weights if there are some */
     struct dpf_dataset data, watched;
     struct dpf_dataset_need need, watched_need;
+    struct dpf_energy energy;
     struct dpf_engine engine;
     struct dpf_optimiser optimiser;
     struct dpf_training training;

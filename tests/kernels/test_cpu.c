@@ -1052,6 +1052,32 @@ static void test_dropout(void)
     end();
 }
 
+/* Probabilities as they are, 0 and 1 among them: the same draws as ref's. */
+static void test_bernoulli(void)
+{
+    begin();
+    EACH_TABLE
+    for (int64_t i = 0; i < 40; i++) {
+        int64_t c = 1 + below(700), rows = 1 + below(8), count = rows * c;
+        uint64_t keys[8], layer = dpf_seeded_u64(&source);
+        for (int j = 0; j < 8; j++)
+            keys[j] = dpf_seeded_u64(&source);
+        vary();
+        struct both x = noise(count), y = i % 2 ? x : empty(count);
+        describe("%s, %" PRId64 " rows of %" PRId64, cpu->name, rows, c);
+        for (int64_t j = 0; j < count; j++)
+            set(x, j, fmin(fmax(fabs(x.d[j]) * 2 - 0.1, 0), 1));
+        cpu->bernoulli(at, rows, c, keys, layer, x.f, y.f);
+        ref->bernoulli(NULL, rows, c, keys, layer, x.d, y.d);
+        settle("bernoulli", y);
+        for (int64_t j = 0; j < count; j++)
+            if (y.f[j] != 0 && y.f[j] != 1)
+                complain("bernoulli", "neither 0 nor 1 at", (double)j);
+        release();
+    }
+    end();
+}
+
 /* --------------------------------------------------------------------- normalisation */
 
 static void check_lrn(const struct dpf_lrn *p, int64_t n, double scale)
@@ -1325,6 +1351,7 @@ const struct dpf_test dpf_tests[] = {
     {"functions, also in place and not finite", test_unary},
     {"softmax", test_softmax},
     {"dropout: the same masks, also in place", test_dropout},
+    {"bernoulli: the same draws, also in place", test_bernoulli},
     {"local response normalisation", test_lrn},
     {"group normalisation", test_group_norm},
     {"unit ball", test_ball},

@@ -72,6 +72,14 @@ static bool parse_absent(const char *text, void *to)
     return dpf_parse_int(text, &flag) && flag == 0;
 }
 
+/* Only 1 is written. */
+static bool parse_present(const char *text, void *to)
+{
+    int64_t flag = 0;
+    *(bool *)to = true;
+    return dpf_parse_int(text, &flag) && flag == 1;
+}
+
 static bool parse_rate(const char *text, void *to)
 {
     double *out = to;
@@ -118,6 +126,7 @@ static const struct {
     {"base", DPF_ATTRIBUTE_BASE, AT(base), parse_positive},
     {"sigma", DPF_ATTRIBUTE_SIGMA, AT(sigma), parse_deviation},
     {"shape", DPF_ATTRIBUTE_SHAPE, AT(shape), parse_shape},
+    {"visible", DPF_ATTRIBUTE_VISIBLE, AT(visible), parse_present},
     {NULL, 0, 0, NULL},
 };
 

@@ -22,6 +22,7 @@ enum dpf_attribute {
     DPF_ATTRIBUTE_BASE = 1 << 12,
     DPF_ATTRIBUTE_SIGMA = 1 << 13,
     DPF_ATTRIBUTE_SHAPE = 1 << 14,
+    DPF_ATTRIBUTE_VISIBLE = 1 << 15,
 };
 
 /* "1x28x28": one to four numbers from 1 to 2^30. */

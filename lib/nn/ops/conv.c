@@ -19,7 +19,7 @@ static enum dpf_status shape(struct dpf_node *n, const struct dpf_node *const *f
         return status;
     n->shape = dpf_shape_with_space(&from[0]->shape, n->out, out);
     dpf_conv_parameters(n, (uint64_t)n->out, from[0]->shape.dim[0]);
-    return DPF_OK;
+    return dpf_visible_bias(n, from[0], where, e);
 }
 
 static void forward(const struct dpf_node_run *r)
@@ -107,7 +107,8 @@ const struct dpf_op dpf_op_conv = {
     .name = "conv",
     .inputs = 1,
     .needs = DPF_ATTRIBUTE_OUT | DPF_ATTRIBUTE_KERNEL,
-    .may = DPF_ATTRIBUTE_STRIDE | DPF_ATTRIBUTE_PAD | DPF_ATTRIBUTE_BIAS,
+    .may = DPF_ATTRIBUTE_STRIDE | DPF_ATTRIBUTE_PAD | DPF_ATTRIBUTE_BIAS |
+           DPF_ATTRIBUTE_VISIBLE,
     .absorbs = &dpf_op_relu,
     .shape = shape,
     .forward = forward,

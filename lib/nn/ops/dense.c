@@ -22,7 +22,7 @@ static enum dpf_status shape(struct dpf_node *n, const struct dpf_node *const *f
                                      : (struct dpf_shape){.rank = 2, .dim = {out, in}};
     n->parameters[1] = (struct dpf_shape){.rank = 1, .dim = {out}};
     n->parameter_count = n->bias ? 2 : 1;
-    return DPF_OK;
+    return dpf_visible_bias(n, from[0], where, e);
 }
 
 static const uint8_t *bits_of(const struct dpf_node_run *r)
@@ -126,7 +126,7 @@ const struct dpf_op dpf_op_dense = {
     .name = "dense",
     .inputs = 1,
     .needs = DPF_ATTRIBUTE_OUT,
-    .may = DPF_ATTRIBUTE_BIAS,
+    .may = DPF_ATTRIBUTE_BIAS | DPF_ATTRIBUTE_VISIBLE,
     .reads_bits = true,
     .shape = shape,
     .forward = forward,

@@ -136,6 +136,11 @@ void dpf_relevance_linear(struct dpf_relevance *rel, const struct dpf_node_run *
 enum dpf_status dpf_shape_misfit(const struct dpf_node *n, const struct dpf_node *from,
                                  const char *where, const char *what,
                                  struct dpf_error *e);
+/* With `visible=1`, the third parameter: a bias of what the node reads, one for each
+ * value of a vector or each channel of a picture. Only its energy depends on it
+ * (nn/energy.h), never the node's value, so no other gradient does. */
+enum dpf_status dpf_visible_bias(struct dpf_node *n, const struct dpf_node *from,
+                                 const char *where, struct dpf_error *e);
 /* Channels, height and width, with or without depth. */
 bool dpf_shape_is_spatial(const struct dpf_shape *s);
 struct dpf_shape dpf_shape_with_space(const struct dpf_shape *like, int64_t channels,

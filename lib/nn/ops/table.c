@@ -140,6 +140,19 @@ enum dpf_status dpf_shape_misfit(const struct dpf_node *n, const struct dpf_node
                     n->name, n->op->name, from->name, shape, what);
 }
 
+enum dpf_status dpf_visible_bias(struct dpf_node *n, const struct dpf_node *from,
+                                 const char *where, struct dpf_error *e)
+{
+    if (!n->visible)
+        return DPF_OK;
+    if (!n->bias || from->bits)
+        return dpf_shape_misfit(n, from, where,
+                                "'visible=1' needs numbers, and a bias beside it", e);
+    n->parameters[2] = (struct dpf_shape){.rank = 1, .dim = {from->shape.dim[0]}};
+    n->parameter_count = 3;
+    return DPF_OK;
+}
+
 bool dpf_shape_is_spatial(const struct dpf_shape *s)
 {
     return s->rank == 3 || s->rank == 4;

@@ -90,6 +90,32 @@ static char *resolve(const char *path)
     return dpf_format("%.*s%s", (int)(base - path), path, target);
 }
 
+char *dpf_path_folder(const char *path)
+{
+    const char *base = dpf_path_base(path);
+    return base == path ? dpf_strdup(".") : dpf_strndup(path, (size_t)(base - path));
+}
+
+bool dpf_same_place(const char *a, const char *b)
+{
+    const char *const paths[] = {a, b};
+    char *real[2] = {NULL, NULL}, *folder[2] = {NULL, NULL};
+    struct stat s[2];
+    bool found = true;
+    for (int i = 0; i < 2; i++) {
+        real[i] = resolve(paths[i]);
+        folder[i] = real[i] ? dpf_path_folder(real[i]) : NULL;
+        found = found && folder[i] && stat(folder[i], &s[i]) == 0;
+    }
+    bool same = found && s[0].st_dev == s[1].st_dev && s[0].st_ino == s[1].st_ino &&
+                strcmp(dpf_path_base(real[0]), dpf_path_base(real[1])) == 0;
+    for (int i = 0; i < 2; i++) {
+        free(real[i]);
+        free(folder[i]);
+    }
+    return same;
+}
+
 /* A pipe, device or descriptor is written as it is. */
 static enum dpf_status open_directly(struct dpf_outfile *f, int descriptor,
                                      struct dpf_error *e)

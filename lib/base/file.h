@@ -48,6 +48,10 @@ void dpf_raise_descriptor_limit(void);
  * is its name for a moment. */
 int dpf_open_unnamed(const char *purpose);
 
+/* The folder of a path, with its last slash; "." for none. heap. */
+char *dpf_path_folder(const char *path);
+/* Whether two outputs would be one file, through links; nothing need be there yet. */
+bool dpf_same_place(const char *a, const char *b);
 /* mkdir -p. */
 enum dpf_status dpf_make_dirs(const char *path, struct dpf_error *e);
 /* rm -r, for folders that the program made itself. Errors are ignored. */

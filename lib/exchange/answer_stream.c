@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/source.h"
 
 #include "base/banned.h"
 
@@ -100,7 +101,7 @@ static enum dpf_status take_asked(struct dpf_answers *a, struct dpf_values *take
         a->asked_known = true;
         return dpf_buffer_ok(&a->asked.bytes) ? DPF_OK : dpf_fail_memory(e);
     }
-    bool same = dpf_values_same(&a->asked, take_asked);
+    bool same = dpf_ledger_same(&a->asked, take_asked);
     dpf_values_release(take_asked);
     if (same)
         return DPF_OK;

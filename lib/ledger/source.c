@@ -127,33 +127,90 @@ enum dpf_status dpf_owner_key_get(unsigned char key[DPF_OWNER_KEY_BYTES], bool *
 
 static const char plain[] = "blake2b:", keyed[] = "blake2b-keyed:";
 
-static bool published(const msgpack_object *o, int depth)
+static bool is_source(const msgpack_object *o)
 {
-    const msgpack_object *digest = dpf_object_get(o, "digest");
-    bool good = depth <= DPF_MAX_EVENT_DEPTH * 3;
-    if (o->type == MSGPACK_OBJECT_MAP &&
-        dpf_object_is_string(dpf_object_get(o, "event"), "source"))
-        good = good && digest && digest->type == MSGPACK_OBJECT_STR &&
-               digest->via.str.size > strlen(plain) &&
-               memcmp(digest->via.str.ptr, plain, strlen(plain)) == 0;
+    return dpf_object_is_string(dpf_object_get(o, "event"), "source");
+}
+
+/* Whether a source has a digest without a key. */
+static bool is_published(const msgpack_object *source)
+{
+    const msgpack_object *digest = dpf_object_get(source, "digest");
+    return digest && digest->type == MSGPACK_OBJECT_STR &&
+           digest->via.str.size > strlen(plain) &&
+           memcmp(digest->via.str.ptr, plain, strlen(plain)) == 0;
+}
+
+enum { DEEPEST = 3 * DPF_MAX_EVENT_DEPTH }; /* a branch is a list in a map in a list */
+
+/* Whether all sources in a value are published, and how many these are. */
+static bool all_published(const msgpack_object *o, int depth, uint64_t *sources)
+{
+    bool good = depth <= DEEPEST && (!is_source(o) || is_published(o));
+    *sources += is_source(o);
     for (uint32_t i = 0; good && o->type == MSGPACK_OBJECT_MAP && i < o->via.map.size;
          i++)
-        good = published(&o->via.map.ptr[i].val, depth + 1);
+        good = all_published(&o->via.map.ptr[i].val, depth + 1, sources);
     for (uint32_t i = 0; good && o->type == MSGPACK_OBJECT_ARRAY && i < o->via.array.size;
          i++)
-        good = published(&o->via.array.ptr[i], depth + 1);
+        good = all_published(&o->via.array.ptr[i], depth + 1, sources);
     return good;
 }
 
 bool dpf_ledger_sources_published(const struct dpf_values *values)
 {
     struct dpf_event_list list;
-    bool good = dpf_event_list_init(&list, values, NULL) == DPF_OK;
-    if (!good)
+    if (dpf_event_list_init(&list, values, NULL) != DPF_OK)
         return false;
-    good = published(&list.array, 0);
+    uint64_t all = 0;
+    bool good = true;
+    for (uint32_t i = 0; good && i < list.array.via.array.size; i++) {
+        const msgpack_object *one = &list.array.via.array.ptr[i];
+        uint64_t sources = 0;
+        good = all_published(one, 0, &sources) &&
+               (sources > 0 || one->type != MSGPACK_OBJECT_ARRAY);
+        all += sources;
+    }
     dpf_event_list_release(&list);
-    return good;
+    return good && all > 0;
+}
+
+/* Whether two values are the same but for what published sources are called. */
+static bool same_but_names(const msgpack_object *a, const msgpack_object *b, int depth)
+{
+    if (depth > DEEPEST || a->type != b->type)
+        return false;
+    if (a->type == MSGPACK_OBJECT_ARRAY) {
+        bool same = a->via.array.size == b->via.array.size;
+        for (uint32_t i = 0; same && i < a->via.array.size; i++)
+            same = same_but_names(&a->via.array.ptr[i], &b->via.array.ptr[i], depth + 1);
+        return same;
+    }
+    if (a->type != MSGPACK_OBJECT_MAP)
+        return msgpack_object_equal(*a, *b);
+    bool same = a->via.map.size == b->via.map.size;
+    bool called = is_source(a) && is_source(b) && is_published(a) && is_published(b);
+    for (uint32_t i = 0; same && i < a->via.map.size; i++) {
+        const msgpack_object_kv *x = &a->via.map.ptr[i], *y = &b->via.map.ptr[i];
+        same = msgpack_object_equal(x->key, y->key) &&
+               ((called && dpf_object_is_string(&x->key, "name")) ||
+                same_but_names(&x->val, &y->val, depth + 1));
+    }
+    return same;
+}
+
+bool dpf_ledger_same(const struct dpf_values *a, const struct dpf_values *b)
+{
+    struct dpf_event_list x, y;
+    if (dpf_event_list_init(&x, a, NULL) != DPF_OK)
+        return false;
+    bool same = dpf_event_list_init(&y, b, NULL) == DPF_OK;
+    if (same) {
+        same = same_but_names(&x.array, &y.array, 0);
+        dpf_event_list_release(&y);
+    }
+    dpf_event_list_release(&x);
+    return same;
 }
 
 void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYTES],

@@ -51,9 +51,14 @@ void dpf_source_digest(const char *roles, unsigned char (*digests)[DPF_PIECE_BYT
                        size_t count, const unsigned char *key, char out[DPF_SOURCE_TEXT]);
 
 /* Whether every source in these values, events or lists of them, has a digest without a
- * key, as what was loaded as public has. A published set that somebody counts as private
- * has one, too. */
+ * key, and every list has a source. Files that are loaded as public have such digests,
+ * records from a pipe have none; a published set that somebody counts as private has one,
+ * too. */
 bool dpf_ledger_sources_published(const struct dpf_values *values);
+
+/* Whether two lists of events are the same, but for what sources with equal digests
+ * without a key are called: a copy of a public file may have another name. */
+bool dpf_ledger_same(const struct dpf_values *a, const struct dpf_values *b);
 
 /* The name of a partition of what `of` describes; false if it has none. */
 bool dpf_source_cut(const struct dpf_partition_event *p, const struct dpf_header *of,

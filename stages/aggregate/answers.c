@@ -54,10 +54,12 @@ enum dpf_status dpf_answers_open(struct dpf_stage *s, struct dpf_error *e)
     if (status != DPF_OK)
         return status;
     if (!s->in.is_private && !s->in.is_protected &&
-        !dpf_ledger_sources_published(&v->answers.branches))
+        (!dpf_ledger_sources_published(&v->answers.branches) ||
+         !dpf_ledger_sources_published(&v->answers.asked)))
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the answers are said to be public, and their ledger names "
-                        "records that are private or unknown");
+                        "records that are private, or unknown because they came from a "
+                        "pipe: load public records from files");
     if (v->answers.votes != (v->vote != NULL))
         return dpf_fail(e, DPF_BAD_STREAM,
                         v->vote ? "these teachers give codes, not votes: use '--codes'"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exchange/side_stream.h"
+#include "ledger/source.h"
 
 #include "base/banned.h"
 
@@ -16,7 +17,7 @@ static enum dpf_status on_header(void *context, struct dpf_header *h, struct dpf
                         "the inputs are private: they cannot be released");
     if (!f || strcmp(in->v->field, in->v->label) == 0)
         return dpf_fail(e, DPF_BAD_STREAM, "the inputs have no field '%s'", in->v->field);
-    if (!dpf_values_same(&h->events, asked))
+    if (!dpf_ledger_same(&h->events, asked))
         return dpf_fail(e, DPF_BAD_STREAM,
                         "the inputs have another ledger than the queries that the "
                         "teachers answered: give the same stream");

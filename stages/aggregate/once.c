@@ -24,40 +24,38 @@ static enum dpf_status fail_made(const struct dpf_once *o, struct dpf_error *e)
                     o->path);
 }
 
-/* The folder of a path, with its last slash; "." for none. heap. */
-static char *folder_of(const char *path)
+/* Whether an output is written at FILE, or has its draft there. */
+static enum dpf_status check_output(const struct dpf_once *o, const char *output,
+                                    struct dpf_error *e)
 {
-    const char *base = dpf_path_base(path);
-    return base == path ? dpf_strdup(".") : dpf_strndup(path, (size_t)(base - path));
-}
-
-/* Whether two paths, of which nothing need be there yet, are one place. */
-static bool same_place(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    char *folder_a = folder_of(a), *folder_b = folder_of(b);
-    bool same = folder_a && folder_b && stat(folder_a, &of_a) == 0 &&
-                stat(folder_b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-                of_a.st_ino == of_b.st_ino &&
-                strcmp(dpf_path_base(a), dpf_path_base(b)) == 0;
-    free(folder_a);
-    free(folder_b);
-    return same;
+    size_t size = strlen(o->path);
+    bool part = dpf_ends_with(o->path, DPF_PART_SUFFIX);
+    char *whole = dpf_strndup(o->path, size - (part ? strlen(DPF_PART_SUFFIX) : 0));
+    bool same =
+        dpf_same_place(o->path, output) || (whole && dpf_same_place(whole, output));
+    enum dpf_status status =
+        !whole ? dpf_fail_memory(e)
+        : same ? dpf_fail(e, DPF_USAGE, "'--once' and '--output' are both '%s'", o->path)
+               : DPF_OK;
+    free(whole);
+    return status;
 }
 
 enum dpf_status dpf_once_check(const struct dpf_once *o, const struct dpf_parsed *given,
                                struct dpf_error *e)
 {
     struct stat s;
+    enum dpf_status status = DPF_OK;
     if (!o->path)
         return DPF_OK;
-    if (strcmp(o->path, "-") == 0 || dpf_endpoint_has_scheme(o->path))
+    if (strcmp(o->path, "-") == 0 || dpf_endpoint_has_scheme(o->path) ||
+        !*dpf_path_base(o->path) || dpf_is_dir(o->path))
         return dpf_fail(e, DPF_USAGE, "'--once' wants a file, not '%s'", o->path);
-    for (size_t i = 0; i < given->given_count; i++)
-        if (strcmp(given->given[i].option->name, "output") == 0 &&
-            same_place(o->path, given->given[i].value))
-            return dpf_fail(e, DPF_USAGE, "'--once' and '--output' are both '%s'",
-                            o->path);
+    for (size_t i = 0; status == DPF_OK && i < given->given_count; i++)
+        if (strcmp(given->given[i].option->name, "output") == 0)
+            status = check_output(o, given->given[i].value, e);
+    if (status != DPF_OK)
+        return status;
     if (lstat(o->path, &s) == 0)
         return fail_made(o, e);
     return errno == ENOENT ? DPF_OK : dpf_fail_errno(e, "cannot look for '%s'", o->path);
@@ -67,7 +65,7 @@ enum dpf_status dpf_once_check(const struct dpf_once *o, const struct dpf_parsed
  * is not released must not be read by others, or be in the way of another run. */
 static enum dpf_status make_draft(struct dpf_once *o, struct dpf_error *e)
 {
-    char *folder = folder_of(o->path);
+    char *folder = dpf_path_folder(o->path);
     o->fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
     free(folder);
     if (o->fd < 0) {
@@ -137,7 +135,7 @@ enum dpf_status dpf_once_begin(struct dpf_once *o, struct dpf_stage *s,
 
 static enum dpf_status sync_folder(const char *path, struct dpf_error *e)
 {
-    char *folder = folder_of(path);
+    char *folder = dpf_path_folder(path);
     if (!folder)
         return dpf_fail_memory(e);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -190,9 +188,10 @@ static enum dpf_status pass_on(const struct dpf_once *o, struct dpf_stage *s,
 enum dpf_status dpf_once_commit(struct dpf_once *o, struct dpf_stage *s,
                                 struct dpf_error *e)
 {
-    if (!o->path)
-        return DPF_OK;
-    enum dpf_status status = dpf_stream_writer_finish(&s->writer, e);
+    enum dpf_status status = dpf_stop_check(e); /* the last moment at which it can stop */
+    if (!o->path || status != DPF_OK)
+        return status;
+    status = dpf_stream_writer_finish(&s->writer, e);
     return_outputs(o, s);
     if (status == DPF_OK)
         status = dpf_stop_check(e);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "collect.h"
 #include "exchange/answer_stream.h"
+#include "ledger/source.h"
 
 #include "base/banned.h"
 
@@ -21,6 +22,26 @@ enum dpf_status dpf_curator_check_header(const struct dpf_curator *c,
     enum dpf_status status = dpf_answers_read_alone(&answers, h, e);
     if (status == DPF_OK)
         dpf_answers_release(&answers);
+    return status;
+}
+
+/* Teachers of one release answer the same queries: `aggregate` would refuse others. */
+enum dpf_status dpf_curator_check_asked(const struct dpf_curator *c,
+                                        const struct dpf_header *h, struct dpf_error *e)
+{
+    struct dpf_answers kept, sent;
+    enum dpf_status status = dpf_answers_read_alone(&kept, &c->like, e);
+    if (status != DPF_OK)
+        return status;
+    status = dpf_answers_read_alone(&sent, h, e);
+    if (status == DPF_OK) {
+        if (!dpf_ledger_same(&kept.asked, &sent.asked))
+            status = dpf_fail(e, DPF_BAD_STREAM,
+                              "these are answers to other queries than those of the "
+                              "owners before: all have to be asked the same stream");
+        dpf_answers_release(&sent);
+    }
+    dpf_answers_release(&kept);
     return status;
 }
 

@@ -66,7 +66,10 @@ enum dpf_status dpf_curator_merge_provenance(struct dpf_header *into,
 /* Whether a stream with this header may be here at all; DPF_PRIVACY if not. */
 enum dpf_status dpf_curator_check_header(const struct dpf_curator *c,
                                          const struct dpf_header *h, struct dpf_error *e);
-/* Answers of teachers: whether those of this owner can stand beside the others'. */
+/* Answers of teachers: whether they are to the queries of those that are kept. */
+enum dpf_status dpf_curator_check_asked(const struct dpf_curator *c,
+                                        const struct dpf_header *h, struct dpf_error *e);
+/* Whether those of this owner can stand beside the others'. */
 enum dpf_status dpf_curator_check_teachers(const struct dpf_curator *c, size_t owner,
                                            const struct dpf_header *h,
                                            struct dpf_error *e);

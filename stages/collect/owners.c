@@ -66,6 +66,8 @@ static enum dpf_status check_like(const struct dpf_curator *c, const struct dpf_
     if (status != DPF_OK)
         return status;
     status = dpf_header_merge(&both, h, dpf_curator_merge_provenance, e);
+    if (status == DPF_OK && c->answers)
+        status = dpf_curator_check_asked(c, h, e);
     /* what the ledgers of answers say together is for `aggregate` to judge */
     if (status == DPF_OK && !c->answers) {
         dpf_ledger_add_branch(&branches, &c->like.events);

@@ -18,6 +18,7 @@
 #define DPF_NN_MODEL_H
 
 #include "base/status.h"
+#include "kernels/expansion.h"
 #include "tensor/tensor.h"
 
 struct dpf_op; /* nn/ops/op.h */
@@ -37,7 +38,11 @@ struct dpf_node {
     int64_t out, groups, window, factor;
     int64_t kernel[3], stride[3], pad[3]; /* depth, height, width; stride 0: not given */
     bool bias, visible;
-    double rate, epsilon, alpha, beta, base, sigma;
+    double rate, epsilon, alpha, beta, base, sigma, scale;
+    int64_t degree;
+    const struct dpf_function *function;          /* that a polynomial is near */
+    const struct dpf_expansion_choice *expansion; /* and how */
+    double coefficients[DPF_EXPANSION_MOST + 1];
 
     /* Weights first, then bias, then visible bias; or scale, then shift. */
     struct dpf_shape parameters[DPF_NODE_PARAMETERS];

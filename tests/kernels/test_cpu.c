@@ -996,6 +996,38 @@ static void test_unary(void)
     end();
 }
 
+static void test_polynomial(void)
+{
+    static const double scales[] = {0.25, 1, 7};
+    begin();
+    EACH_TABLE
+    for (int degree = 0; degree <= 9; degree++)
+        for (int64_t i = 0; i < COUNT(scales) * 4; i++) {
+            int64_t count = i % 4 == 3 ? 2500 : 1 + below(60);
+            double c[10];
+            vary();
+            struct both x = noise(count), y = empty(count), dy = noise(count);
+            struct both dx = empty(count);
+            for (int j = 0; j <= degree; j++)
+                c[j] = 2 * dpf_seeded_normal(&source);
+            for (int64_t j = 0; j < count; j++) /* not where rounding decides the cut */
+                if (fabs(fabs(x.d[j]) / scales[i / 4] - 1) < 1e-4)
+                    set(x, j, 0);
+            describe("%s, degree %d, scale %g, count %" PRId64, cpu->name, degree,
+                     scales[i / 4], count);
+            cpu->polynomial_forward(at, degree, c, scales[i / 4], count, x.f, y.f);
+            ref->polynomial_forward(NULL, degree, c, scales[i / 4], count, x.d, y.d);
+            settle("polynomial_forward", y);
+            cpu->polynomial_backward(at, degree, c, scales[i / 4], count, x.f, dy.f,
+                                     dx.f);
+            ref->polynomial_backward(NULL, degree, c, scales[i / 4], count, x.d, dy.d,
+                                     dx.d);
+            settle("polynomial_backward", dx);
+            release();
+        }
+    end();
+}
+
 static void test_softmax(void)
 {
     static const int64_t classes[] = {1, 2, 3, 7, 8, 9, 10, 31, 33, 100, 1000};
@@ -1352,6 +1384,7 @@ const struct dpf_test dpf_tests[] = {
     {"softmax", test_softmax},
     {"dropout: the same masks, also in place", test_dropout},
     {"bernoulli: the same draws, also in place", test_bernoulli},
+    {"polynomials", test_polynomial},
     {"local response normalisation", test_lrn},
     {"group normalisation", test_group_norm},
     {"unit ball", test_ball},

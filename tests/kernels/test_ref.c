@@ -525,6 +525,35 @@ static void test_function_gradients(void)
     finish();
 }
 
+static const double quintic[] = {0.5, 0.3, -0.2, 0.7, 0.1, -0.4};
+
+static void polynomial_forward(const struct check *c)
+{
+    k->polynomial_forward(NULL, 5, quintic, 1.5, (int64_t)c->y_count, c->x, c->y);
+}
+
+static void test_polynomial_gradients(void)
+{
+    start();
+    enum { COUNT = 30 };
+    struct check c = {.forward = polynomial_forward, .y_count = COUNT};
+    c.x = noise(COUNT), c.y = buffer(COUNT), c.dy = noise(COUNT);
+    double *dx = buffer(COUNT);
+    for (int i = 0; i < COUNT; i++) /* away from the ends of the interval */
+        c.x[i] = fabs(fabs(c.x[i]) - 1.5) < 0.01 ? 0.3 : c.x[i];
+    polynomial_forward(&c);
+    for (int i = 0; i < COUNT; i++) {
+        double t = fmax(-1, fmin(1, c.x[i] / 1.5));
+        CU_ASSERT_DOUBLE_EQUAL(c.y[i],
+                               0.5 + 0.3 * t - 0.2 * t * t + 0.7 * pow(t, 3) +
+                                   0.1 * pow(t, 4) - 0.4 * pow(t, 5),
+                               1e-13);
+    }
+    k->polynomial_backward(NULL, 5, quintic, 1.5, COUNT, c.x, c.dy, dx);
+    compare(&c, c.x, dx, COUNT);
+    finish();
+}
+
 static void lrn_forward(const struct check *c)
 {
     k->lrn_forward(NULL, c->shape, c->n, c->x, c->y);
@@ -889,6 +918,7 @@ const struct dpf_test dpf_tests[] = {
     {"dense: norms of single examples", test_dense_norms},
     {"packed bits are the numbers 0 and 1", test_packed_bits},
     {"functions: gradients by finite differences", test_function_gradients},
+    {"polynomials and their slopes", test_polynomial_gradients},
     {"normalisations: gradients by finite differences", test_normalisation_gradients},
     {"normalisations: two channels by hand", test_normalisation_by_hand},
     {"min-max: gradient, range, constant records", test_min_max},

@@ -63,7 +63,8 @@ static void test_parameters_are_clipped(void)
                                "s = sigmoid d\n"
                                "h = tanh s\n"
                                "p = cap h\n"
-                               "n = min-max p\n"
+                               "i = polynomial p degree=3\n"
+                               "n = min-max i\n"
                                "b = ball n\n"
                                "y = softmax b\n"
                                "output y\n";

@@ -104,6 +104,24 @@ static bool parse_shape(const char *text, void *to)
     return dpf_parse_dimensions(text, out) && (out->rank == 3 || out->rank == 4);
 }
 
+static bool parse_degree(const char *text, void *to)
+{
+    int64_t *out = to;
+    return dpf_parse_int(text, out) && *out >= 0 && *out <= DPF_EXPANSION_MOST;
+}
+
+static bool parse_function(const char *text, void *to)
+{
+    const struct dpf_function **out = to;
+    return (*out = DPF_FIND(dpf_functions, text)) != NULL;
+}
+
+static bool parse_expansion(const char *text, void *to)
+{
+    const struct dpf_expansion_choice **out = to;
+    return (*out = DPF_FIND(dpf_expansion_choices, text)) != NULL;
+}
+
 #define AT(member) offsetof(struct dpf_node, member)
 static const struct {
     const char *name;
@@ -127,6 +145,10 @@ static const struct {
     {"sigma", DPF_ATTRIBUTE_SIGMA, AT(sigma), parse_deviation},
     {"shape", DPF_ATTRIBUTE_SHAPE, AT(shape), parse_shape},
     {"visible", DPF_ATTRIBUTE_VISIBLE, AT(visible), parse_present},
+    {"degree", DPF_ATTRIBUTE_DEGREE, AT(degree), parse_degree},
+    {"scale", DPF_ATTRIBUTE_SCALE, AT(scale), parse_positive},
+    {"function", DPF_ATTRIBUTE_FUNCTION, AT(function), parse_function},
+    {"expansion", DPF_ATTRIBUTE_EXPANSION, AT(expansion), parse_expansion},
     {NULL, 0, 0, NULL},
 };
 
@@ -140,6 +162,10 @@ void dpf_attributes_default(struct dpf_node *n)
     n->alpha = 1e-4;
     n->beta = 0.75;
     n->epsilon = 1e-5;
+    n->scale = 1;
+    n->degree = 7;
+    n->function = DPF_FIND(dpf_functions, "sigmoid");
+    n->expansion = DPF_FIND(dpf_expansion_choices, "chebyshev");
 }
 
 bool dpf_attribute_set(struct dpf_node *n, const char *key, const char *value,

@@ -23,6 +23,10 @@ enum dpf_attribute {
     DPF_ATTRIBUTE_SIGMA = 1 << 13,
     DPF_ATTRIBUTE_SHAPE = 1 << 14,
     DPF_ATTRIBUTE_VISIBLE = 1 << 15,
+    DPF_ATTRIBUTE_DEGREE = 1 << 16,
+    DPF_ATTRIBUTE_SCALE = 1 << 17,
+    DPF_ATTRIBUTE_FUNCTION = 1 << 18,
+    DPF_ATTRIBUTE_EXPANSION = 1 << 19,
 };
 
 /* "1x28x28": one to four numbers from 1 to 2^30. */

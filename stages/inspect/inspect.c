@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/npy_write.h"
+#include "filters.h"
 #include "sheets.h"
 #include "show.h"
 #include "stage/stage.h"
@@ -20,6 +21,7 @@ static struct inspection {
     struct dpf_summary summaries[DPF_MAX_FIELDS];
     struct dpf_npy_writer writers[DPF_MAX_FIELDS];
     uint64_t shown;
+    int64_t models, filters; /* seen; nodes whose filters were drawn */
 } state = {.head = 2};
 
 static const struct dpf_option options[] = {
@@ -28,9 +30,11 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("head", &state.head, "N", 0, 1e9, "show the first N records (2)"),
     DPF_OPT_FLAG("no-statistics", &state.no_statistics,
                  "only header, first records and trailer: faster"),
-    DPF_OPT_OUTFILE("png", &state.sheets.folder, "DIR",
-                    "write DIR/FIELD.png of each field with pictures or volumes: a "
-                    "contact sheet, or slices of the first volumes"),
+    DPF_OPT_OUTFILE(
+        "png", &state.sheets.folder, "DIR",
+        "write DIR/FIELD.png of each field with pictures or volumes: a "
+        "contact sheet, or slices of the first volumes; of a model DIR/NODE.png "
+        "of each node with filters"),
     DPF_OPT_LIST("overlay", &state.sheets.overlay, "FIELD",
                  "with --png: lay this mask over pictures or volumes of its size, each "
                  "class in a colour; given twice, the second mask is an outline"),
@@ -95,10 +99,12 @@ static enum dpf_status on_batch(struct dpf_stage *s, struct dpf_batch *b,
 static enum dpf_status on_other(struct dpf_stage *s, const msgpack_object *frame,
                                 struct dpf_error *e)
 {
-    const struct inspection *v = s->state;
-    (void)e;
+    struct inspection *v = s->state;
     dpf_show_other(s->text, v->json, frame);
-    return DPF_OK;
+    return v->sheets.folder &&
+                   dpf_object_is_string(dpf_object_get(frame, "type"), "model")
+               ? dpf_filters_save(v->sheets.folder, frame, v->models++, &v->filters, e)
+               : DPF_OK;
 }
 
 /* Several streams have no digest in common. */
@@ -129,6 +135,9 @@ static enum dpf_status on_close(struct dpf_stage *s, struct dpf_error *e)
         status = dpf_npy_writer_finish(&v->writers[i], e);
     if (status == DPF_OK && v->sheets.folder)
         status = dpf_sheets_save(&v->sheets, &s->in, e);
+    if (status == DPF_OK && v->sheets.folder && s->in.field_count == 0 && !v->filters)
+        status = dpf_fail(e, DPF_USAGE,
+                          "the stream has no pictures, and no model with filters");
     show_trailer(v, s);
     return status;
 }

@@ -68,7 +68,7 @@ enum dpf_status dpf_sheets_open(struct dpf_sheets *v, struct dpf_header *h,
         drawn += v->sheets[i] || v->slices[i];
         covered += under;
     }
-    if (status == DPF_OK && !drawn)
+    if (status == DPF_OK && !drawn && h->field_count > 0) /* else a model may come */
         status = dpf_fail(e, DPF_USAGE, "no field of this stream holds pictures");
     if (status == DPF_OK && v->overlay.count && !covered)
         status =

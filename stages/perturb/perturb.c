@@ -4,6 +4,7 @@
 #include "additive.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "kernels/expansion.h"
 
 #include "base/banned.h"
 
@@ -12,7 +13,10 @@ static struct dpf_perturb state = {.field = "x",
                                    .seed = -1,
                                    .share = 1,
                                    .draw = "record",
-                                   .coefficients = "all"};
+                                   .coefficients = "all",
+                                   .function = "sigmoid",
+                                   .expansion = "chebyshev",
+                                   .degree = 1};
 
 static const struct dpf_option options[] = {
     {.name = "release",
@@ -22,13 +26,14 @@ static const struct dpf_option options[] = {
      .arg = "WHAT",
      .help = "records: each record (local privacy); sum: the sum of all; quadratic: the "
              "coefficients of least squares; relevance: the mean relevance of each "
-             "feature; features: each record, with noise set by relevance",
+             "feature; features: each record, with noise set by relevance; energy: the "
+             "coefficients of a polynomial energy (pCDBN)",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_CHOICE("mechanism", &state.mechanism, dpf_noises, "NAME",
                    "the noise on records and sums"),
     DPF_OPT_CHOICE("variant", &state.variant, dpf_variant_words, "NAME",
                    "paper (as printed), sound (with a proof), plain (no noise); "
-                   "quadratic: also gaussian"),
+                   "quadratic, energy: also gaussian"),
     DPF_OPT_REAL("epsilon", &state.epsilon, "E", 1e-9, 1e6, "the epsilon to spend"),
     DPF_OPT_REAL("share", &state.share, "P", 1e-9, 1,
                  "spend only this part of --epsilon (1)"),
@@ -67,6 +72,20 @@ static const struct dpf_option options[] = {
                    "second is 1/8 for all records) (all)"),
     DPF_OPT_REAL("limit", &state.limit, "R", 1e-30, 1e30,
                  "features: clip noisy values to [-R,R]"),
+    DPF_OPT_STRING(
+        "kernel", &state.kernel, "HxW",
+        "energy: the size of patches, which filters will have (whole records)"),
+    DPF_OPT_INT("stride", &state.stride, "S", 1, 4096,
+                "energy: patches at every S-th row and column (1)"),
+    DPF_OPT_INT("degree", &state.degree, "L", 1, 11,
+                "energy: the degree of the polynomial that stands for the sigmoid (1)"),
+    DPF_OPT_CHOICE("function", &state.function, dpf_functions, "NAME",
+                   "energy: what is expanded (sigmoid)"),
+    DPF_OPT_CHOICE("expansion", &state.expansion, dpf_expansion_choices, "NAME",
+                   "energy: how (chebyshev)"),
+    DPF_OPT_REAL("scale", &state.scale, "Z", 1e-9, 1e9,
+                 "energy: the expansion is of the hidden unit's input divided by Z (the "
+                 "number of inputs and 1)"),
     DPF_OPT_STRING("field", &state.field, "NAME", "the field to perturb (x)"),
     DPF_OPT_STRING("target", &state.target, "NAME",
                    "the field to predict, a number or a class (y)"),
@@ -141,8 +160,8 @@ static const struct dpf_stage_info info = {
     .name = "perturb",
     .summary = "release records, features, sums or quadratic forms with noise",
     .reads = "x: numbers with declared bounds or norm; quadratic and features: y too",
-    .writes = "the noisy records, or one record: the sum, the mean relevance, or gram, "
-              "moment and their noise",
+    .writes = "the noisy records, or one record: the sum, the mean relevance, gram, "
+              "moment and their noise, or the coefficients of an energy",
     .privacy = "epsilon (and delta) as given; sensitivity comes from declared bounds",
     .example =
         "dpflow load synth-census:train --limit 2000 | dpflow normalize --declared "
@@ -164,7 +183,16 @@ static const struct dpf_stage_info info = {
               "privacy; each\n"
               "feature's part of the budget is proportional to the cube root of its "
               "relevance, and y\n"
-              "gets randomised response.",
+              "gets randomised response.\n"
+              "\n"
+              "energy: pCDBN (Phan et al. 2017). What filters of size --kernel need to "
+              "know of x, for\n"
+              "'solve --what energy'. Paper: Laplace noise on the coefficients, by a "
+              "sensitivity that\n"
+              "is read from the records: claimed, not proven. Sound, gaussian: noise on "
+              "the moments of\n"
+              "patches; a record's moments are cut to --clip-l1 or --clip-l2, as means "
+              "over positions.",
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,

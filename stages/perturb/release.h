@@ -19,6 +19,9 @@ struct dpf_perturb {
     const char *relevance, *draw, *coefficients;
     double label_epsilon, label_share, limit, neurons;
     int64_t lot, hidden;
+    const char *kernel, *function, *expansion; /* energy */
+    int64_t stride, degree;
+    double scale;
     /* what it takes */
     const struct dpf_release *release;
     bool paper, plain, gaussian; /* of the variant; of variant or mechanism */

@@ -8,7 +8,8 @@
     X("sum", sum)                                                                        \
     X("quadratic", quadratic)                                                            \
     X("relevance", relevance)                                                            \
-    X("features", features)
+    X("features", features)                                                              \
+    X("energy", energy)
 
 #define DECLARE(name, row) extern const struct dpf_release dpf_release_##row;
 RELEASES(DECLARE)

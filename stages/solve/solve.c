@@ -1,4 +1,5 @@
-/* solve: a model in closed form, from a quadratic form or from records. */
+/* solve: a model without training on records: from released coefficients, or in closed
+ * form from records. */
 #include "solve.h"
 
 #include <stdlib.h>
@@ -7,11 +8,19 @@
 #include "account/code_noise.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "nn/energy_filters.h"
+#include "nn/initialise.h"
 
 #include "base/banned.h"
 
-static struct dpf_solve state = {
-    .repair = "ridge", .calibration = "exact", .ridge = 1, .prior_weight = 1};
+static struct dpf_solve state = {.repair = "ridge",
+                                 .calibration = "exact",
+                                 .ridge = 1,
+                                 .prior_weight = 1,
+                                 .init = "he-normal",
+                                 .filters = "orthogonal",
+                                 .epochs = 100,
+                                 .rate = 1};
 
 static const struct dpf_solver solvers[] = {
     {"quadratic",
@@ -33,6 +42,13 @@ static const struct dpf_solver solvers[] = {
      dpf_solve_masks_open,
      dpf_solve_masks_add,
      dpf_solve_masks_finish},
+    {"energy",
+     {"arch", "model", "init", "node", "filters", "epochs", "rate", "l1", "seed",
+      "radius", "whiten"},
+     dpf_solve_energy_check,
+     dpf_solve_energy_open,
+     dpf_solve_energy_add,
+     dpf_solve_energy_finish},
     {.name = NULL}};
 
 static const struct dpf_option options[] = {
@@ -44,7 +60,9 @@ static const struct dpf_option options[] = {
      .help =
          "quadratic: the minimum of the quadratic form that 'perturb' or 'aggregate' "
          "wrote; components: the principal components of the records; mask-components: "
-         "those of masks, as an encoder and its decoder (PCA-PATE)",
+         "those of masks, as an encoder and its decoder (PCA-PATE); energy: the filters "
+         "of "
+         "a layer, from what 'perturb --release energy' wrote",
      .flags = DPF_OPTION_REQUIRED},
     DPF_OPT_CHOICE(
         "repair", &state.repair, dpf_repair_words, "HOW",
@@ -61,14 +79,16 @@ static const struct dpf_option options[] = {
     DPF_OPT_INT("components", &state.component_count, "K", 1, 8192,
                 "components: number of components (required); mask-components: the most "
                 "of them"),
-    DPF_OPT_REAL("whiten", &state.whiten, "W", 0, 1,
-                 "components: divide each by its standard deviation to the power W (0)"),
+    DPF_OPT_REAL(
+        "whiten", &state.whiten, "W", 0, 1,
+        "components, energy: divide each by its standard deviation to the power W "
+        "(0)"),
     DPF_OPT_STRING("field", &state.field, "NAME",
                    "the field with the records (x) or masks (mask)"),
     DPF_OPT_REAL(
         "radius", &state.radius, "R", 1e-6, 1e6,
         "mask-components: codes are divided by R (the largest norm of the masks' "
-        "codes)"),
+        "codes); energy: the norm of a filter, at most (1)"),
     DPF_OPT_REAL("epsilon", &state.epsilon, "E", 1e-6, 1e4,
                  "mask-components: choose how many components for the noise that "
                  "'aggregate --codes' will add at this epsilon"),
@@ -83,6 +103,23 @@ static const struct dpf_option options[] = {
                    "(exact)"),
     DPF_OPT_FLAG("shrink", &state.shrink,
                  "mask-components: decode by the mean of masks given the noisy code"),
+    DPF_OPT_STRING("arch", &state.arch, "NAME|FILE",
+                   "energy: the network that has the layer"),
+    DPF_OPT_ENDPOINT("model", &state.model, "STREAM",
+                     "energy: the same as a model, whose other layers stay as they are",
+                     0),
+    DPF_OPT_CHOICE("init", &state.init, dpf_initialisers, "NAME",
+                   "energy: how the other layers of --arch are drawn (he-normal)"),
+    DPF_OPT_STRING("node", &state.node, "NAME", "energy: the layer"),
+    DPF_OPT_CHOICE("filters", &state.filters, dpf_filter_choices, "HOW",
+                   "energy: descent (as printed), orthogonal (descent with filters that "
+                   "stay apart), components (eigenvectors, both signs) (orthogonal)"),
+    DPF_OPT_INT("epochs", &state.epochs, "N", 0, 1e9, "energy: steps of descent (100)"),
+    DPF_OPT_REAL("rate", &state.rate, "R", 0, 1e6,
+                 "energy: step size, for the mean energy of a patch (1)"),
+    DPF_OPT_REAL("l1", &state.l1, "L", 0, 1e6, "energy: pull of filters to 0 (0)"),
+    DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15,
+                "energy: seed of where filters and other layers start (0)"),
     DPF_OPT_OUTFILE("export", &state.export_file, "FILE",
                     "write the weights as safetensors"),
     DPF_OPT_END,
@@ -163,18 +200,23 @@ enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features
 
 static const struct dpf_stage_info info = {
     .name = "solve",
-    .summary = "compute a model in closed form: least squares or principal components",
-    .reads =
-        "one quadratic form (gram, moment, noise, intercept); or x: numbers; or mask: "
-        "labels",
+    .summary = "compute a model from released coefficients, or principal components",
+    .reads = "one quadratic form (gram, moment, noise, intercept), or one energy "
+             "(coefficients, ...); or x: numbers; or mask: labels",
     .writes =
-        "a model with its weights: a dense layer; of masks an encoder and a decoder",
+        "a model with its weights: a dense layer; of masks an encoder and a decoder; of "
+        "an energy the network of --arch or --model",
     .privacy = "none spent: a model of private numbers is as private as they are",
     .example = "dpflow load digits:train | dpflow normalize --unit 0:16 | dpflow solve "
                "--what components --components 8 | dpflow inspect",
-    .detail = "Noise can leave a quadratic form without a minimum. By default a ridge is "
-              "added that\n"
-              "corrects this. With --prior, a form of public records is added first.",
+    .detail =
+        "Noise can leave a quadratic form without a minimum. By default a ridge is "
+        "added that\n"
+        "corrects this. With --prior, a form of public records is added first.\n"
+        "\n"
+        "energy: filters are sought on the released coefficients alone, in any number "
+        "of steps. The\n"
+        "energy has no least value, so filters are held to a norm (--radius).",
     .kind = DPF_FILTER,
     .options = options,
     .state = &state,

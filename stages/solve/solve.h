@@ -1,6 +1,7 @@
-/* Models in closed form: from the coefficients of a quadratic form the dense layer that
- * minimises it, from records or masks their principal components. Each is a solver: one
- * row of a table, chosen by '--what'. */
+/* Models without training on records: from the coefficients of a quadratic form the dense
+ * layer that minimises it, from those of a polynomial energy its filters, from records or
+ * masks their principal components. Each is a solver: one row of a table, chosen by
+ * '--what'. */
 #ifndef DPF_STAGE_SOLVE_H
 #define DPF_STAGE_SOLVE_H
 
@@ -15,6 +16,9 @@ struct dpf_solve {
     double ridge, whiten, prior_weight, radius, epsilon, delta;
     int64_t component_count, queries, teachers; /* 0: not given */
     bool shrink;
+    const char *arch, *model, *init, *node, *filters; /* energy */
+    int64_t epochs, seed;
+    double rate, l1;
     /* what it takes */
     const struct dpf_solver *solver; /* the row of `what` */
     int x;                           /* number of the records' field */
@@ -22,12 +26,13 @@ struct dpf_solve {
     struct dpf_mask_coder masks;
     struct dpf_shape mask_shape;
     struct dpf_model_stream result; /* has parameters as soon as it is solved */
+    bool solved;                    /* energy: `result` may have been read before */
 };
 
 /* A row of the table in solve.c. */
 struct dpf_solver {
     const char *name;
-    const char *options[10]; /* those of this solver alone, ended by NULL */
+    const char *options[14]; /* those of this solver alone, ended by NULL */
     enum dpf_status (*check)(const struct dpf_stage *s, struct dpf_error *e);
     enum dpf_status (*open)(struct dpf_stage *s, struct dpf_error *e);
     enum dpf_status (*add)(struct dpf_stage *s, struct dpf_batch *b, struct dpf_error *e);
@@ -56,6 +61,13 @@ enum dpf_status dpf_solve_masks_open(struct dpf_stage *s, struct dpf_error *e);
 enum dpf_status dpf_solve_masks_add(struct dpf_stage *s, struct dpf_batch *b,
                                     struct dpf_error *e);
 enum dpf_status dpf_solve_masks_finish(struct dpf_stage *s, struct dpf_error *e);
+
+/* The filters of a node of a network, from the coefficients of a polynomial energy. */
+enum dpf_status dpf_solve_energy_check(const struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_solve_energy_open(struct dpf_stage *s, struct dpf_error *e);
+enum dpf_status dpf_solve_energy_add(struct dpf_stage *s, struct dpf_batch *b,
+                                     struct dpf_error *e);
+enum dpf_status dpf_solve_energy_finish(struct dpf_stage *s, struct dpf_error *e);
 
 /* A dense layer into `m`, its weights all 0. */
 enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features,

@@ -52,6 +52,35 @@ static enum dpf_status coarse(struct dpf_error *e)
                     "epsilon, or fewer features");
 }
 
+/* How far one record can move all entries of B: see the header. */
+static double taylor_b(const struct dpf_quadratic *q)
+{
+    double n = (double)q->n, classes = (double)q->plan.outputs;
+    return q->plan.non_negative ? n * fmax(classes, 4) : 2 * n * classes;
+}
+
+static enum dpf_status init_taylor(struct dpf_quadratic *q, struct dpf_error *e)
+{
+    double n = (double)q->n, size = n + n * n / 4;
+    if (!(q->plan.epsilon > 0) || !isfinite(q->plan.epsilon))
+        return dpf_fail(e, DPF_USAGE, "epsilon is a positive number, not '%g'",
+                        q->plan.epsilon);
+    q->bits = bits_for(8 * size / q->plan.epsilon);
+    if (q->bits < 3)
+        return coarse(e);
+    double step = ldexp(1, -2 * q->bits);
+    const struct dpf_laplace_query a = {.sensitivity_l1 = 8 * size, .exact_step = step};
+    const struct dpf_laplace_query b = {.sensitivity_l1 = 2 * size, .exact_step = step};
+    enum dpf_status status = dpf_laplace_init(&q->laplace_a, &a, q->plan.epsilon, e);
+    if (status == DPF_OK)
+        status = dpf_laplace_init(&q->laplace_b, &b, q->plan.epsilon, e);
+    q->sensitivity = n * n / 8 + taylor_b(q) / 2;
+    q->claimed_epsilon = q->plan.epsilon;
+    q->proven_epsilon =
+        (n * n / q->laplace_a.scale + taylor_b(q) / q->laplace_b.scale) * (1 + 1e-15);
+    return status;
+}
+
 static enum dpf_status init_laplace(struct dpf_quadratic *q, struct dpf_error *e)
 {
     const struct dpf_quadratic_plan *p = &q->plan;
@@ -125,7 +154,8 @@ enum dpf_status dpf_quadratic_init(struct dpf_quadratic *q,
     enum dpf_status status = plan->variant == DPF_QUADRATIC_PLAIN ? DPF_OK
                              : plan->variant == DPF_QUADRATIC_GAUSSIAN
                                  ? init_gaussian(q, e)
-                                 : init_laplace(q, e);
+                             : plan->taylor ? init_taylor(q, e)
+                                            : init_laplace(q, e);
     if (status != DPF_OK)
         return status;
     q->a = dpf_calloc(n * n, sizeof *q->a);
@@ -245,6 +275,8 @@ void dpf_quadratic_add(struct dpf_quadratic *q, const float *x, const float *y,
                 row_to_ball(q, from, row + p->intercept);
             else
                 row_to_box(q, from, row + p->intercept);
+            for (size_t k = 0; p->taylor && k < p->outputs; k++)
+                q->targets[i * p->outputs + k] = -scale;
             if (p->classes)
                 q->targets[i * p->outputs + (size_t)labels[done + i]] = scale;
             else
@@ -290,7 +322,7 @@ void dpf_quadratic_release_noisy(struct dpf_quadratic *q, struct dpf_random *r, 
 {
     size_t n = q->n, outputs = q->plan.outputs;
     double step = ldexp(q->unit * q->unit, -2 * q->bits);
-    double step_b = ldexp(q->unit, -2 * q->bits);
+    double step_b = ldexp(q->unit, -2 * q->bits) * (q->plan.taylor ? 2 : 1);
     flush(q);
     add_noise(q, r);
     bool full = q->plan.variant == DPF_QUADRATIC_PAPER;
@@ -327,7 +359,7 @@ double dpf_quadratic_noise_b(const struct dpf_quadratic *q)
     switch (q->plan.variant) {
     case DPF_QUADRATIC_PAPER:
     case DPF_QUADRATIC_SOUND:
-        return q->laplace_b.scale * M_SQRT2 * q->unit;
+        return q->laplace_b.scale * M_SQRT2 * q->unit * (q->plan.taylor ? 2 : 1);
     case DPF_QUADRATIC_GAUSSIAN:
         return q->gaussian.noise_stddev / q->weight * q->unit;
     case DPF_QUADRATIC_PLAIN:

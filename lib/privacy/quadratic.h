@@ -19,6 +19,17 @@
  *   e1 : e2 = 2n^2 : 4n. Claimed: e1 + e2. Proven: e1 / 2 + e2, since by the lemma the
  *   entries of A move by sum_jk (a_j b_k + b_j a_k) / 2 = (sum a)(sum b) <= n^2 in all
  *   (half of what is printed) and those of B by at most 2n.
+ * - paper, `taylor` (pCDBN's head: the cross-entropy of M logistic units, expanded to the
+ *   second order): its coefficients are lambda_1 = - sum s x^T / 2 for each class (s = 1
+ * for the record's class, -1 for the others) and lambda_2 = A / 8, the same for all
+ * classes. Independent Laplace noise of scale S = (n + n^2 / 4) / e on each: so B is that
+ * of targets s with noise of scale 2S, A has 8S, and the minimum is that of A and 2B.
+ *   Claimed: e. Proven, replace-one: n^2 / (8S) + D_B / (2S), where by the lemma the
+ *   entries of A move by n^2 at most, and those of B by D_B = 2nM: of a class that stays
+ * a column moves by sum a_j, of the two classes that change it moves by sum b_j each, and
+ *   (M - 2) sum a_j + 2 sum b_j <= 2n max(M - 2, 2) <= 2nM. For x >= 0, where
+ *   |u_j - v_j| <= 1: D_B = n max(M, 4), as (M - 2) a_j + 2 b_j is linear in u_j and v_j.
+ *   What is proven is below e from n = 2M on (x >= 0, M > 3).
  * - sound: noise on the upper triangle of A and on B, one scale D / e for all. Proven: e,
  *   with D the joint L1 sensitivity. By the lemma, with s = sum a_j over the features,
  *   the triangle moves by at most ((sum a)(sum b) + sum a_j b_j) / 2:
@@ -59,6 +70,7 @@ struct dpf_quadratic_plan {
     bool intercept;
     size_t outputs; /* 1, or the number of classes */
     bool classes;
+    bool taylor;       /* PAPER, PLAIN, classes: the head of pCDBN */
     double radius;     /* GAUSSIAN: of the ball that holds x; 0: [-1, 1]^d */
     bool replace_one;  /* GAUSSIAN: else add-remove */
     bool non_negative; /* x has no negative values */

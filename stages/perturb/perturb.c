@@ -72,6 +72,10 @@ static const struct dpf_option options[] = {
                    "second is 1/8 for all records) (all)"),
     DPF_OPT_REAL("limit", &state.limit, "R", 1e-30, 1e30,
                  "features: clip noisy values to [-R,R]"),
+    DPF_OPT_CHOICE(
+        "loss", &state.loss, dpf_form_losses, "NAME",
+        "quadratic: squared, or taylor2: the cross-entropy of each class to the "
+        "second order, pCDBN's head (squared)"),
     DPF_OPT_STRING(
         "kernel", &state.kernel, "HxW",
         "energy: the size of patches, which filters will have (whole records)"),

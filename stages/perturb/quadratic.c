@@ -9,6 +9,8 @@
 
 #include "base/banned.h"
 
+const char *const dpf_form_losses[] = {"squared", "taylor2", NULL};
+
 struct own {
     struct dpf_quadratic form;
     int y; /* the number of the target's field */
@@ -34,6 +36,11 @@ static enum dpf_status check_quadratic(const struct dpf_perturb *p,
                                        const struct dpf_stage *s, struct dpf_error *e)
 {
     (void)s;
+    if (p->loss && strcmp(p->loss, "taylor2") == 0 && !p->paper && !p->plain)
+        return dpf_fail(e, DPF_USAGE,
+                        "'--loss taylor2' has the variants paper and plain: as "
+                        "released, the others' coefficients are those of any quadratic "
+                        "loss of classes");
     if (p->gaussian != (p->relation != NULL))
         return dpf_fail(e, DPF_USAGE,
                         p->gaussian ? "give '--relation': add-remove, or replace-one"
@@ -85,6 +92,10 @@ static enum dpf_status take_features(const struct dpf_perturb *p,
     return DPF_OK;
 }
 
+static const char taylor_source[] = "Phan et al. 2017 (pCDBN), section 3.3";
+static const char taylor_theorem[] =
+    "Laplace on all coefficients, their true sensitivities";
+
 static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
                        const struct variant *v)
 {
@@ -103,8 +114,8 @@ static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
         .norm = l2 ? "l2" : "l1",
         .sensitivity = q->sensitivity,
         .relation = l2 && !q->plan.replace_one ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
-        .claimed = {p->epsilon, p->delta, v->source},
-        .proven = {proven, p->delta, v->theorem}};
+        .claimed = {p->epsilon, p->delta, q->plan.taylor ? taylor_source : v->source},
+        .proven = {proven, p->delta, q->plan.taylor ? taylor_theorem : v->theorem}};
     dpf_perturb_add_event(p, s, &event);
     dpf_standing_protect(&s->out);
 }
@@ -118,11 +129,15 @@ static enum dpf_status open_quadratic(struct dpf_perturb *p, struct dpf_stage *s
         .variant = v->is,
         .intercept = !p->no_intercept,
         .replace_one = p->relation && strcmp(p->relation, "replace-one") == 0,
+        .taylor = p->loss && strcmp(p->loss, "taylor2") == 0,
         .epsilon = p->epsilon,
         .delta = p->delta};
     enum dpf_status status = take_features(p, &s->in.fields[p->x], &plan, e);
     if (status == DPF_OK)
         status = take_target(p, &s->in, &plan, e);
+    if (status == DPF_OK && plan.taylor && !plan.classes)
+        status = dpf_fail(e, DPF_USAGE, "'--loss taylor2' needs classes: '%s' has none",
+                          p->target);
     if (status == DPF_OK)
         status = dpf_quadratic_init(&own->form, &plan, e);
     if (status != DPF_OK)
@@ -178,7 +193,8 @@ static void release_quadratic(struct dpf_perturb *p)
 }
 
 static const char *const needs[] = {"variant", NULL};
-static const char *const may[] = {"delta", "relation", "no-intercept", "target", NULL};
+static const char *const may[] = {"delta",  "relation", "no-intercept",
+                                  "target", "loss",     NULL};
 static const char *const variants[] = {"paper", "sound", "gaussian", "plain", NULL};
 
 const struct dpf_release dpf_release_quadratic = {.needs = needs,

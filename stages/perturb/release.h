@@ -19,6 +19,7 @@ struct dpf_perturb {
     const char *relevance, *draw, *coefficients;
     double label_epsilon, label_share, limit, neurons;
     int64_t lot, hidden;
+    const char *loss;                          /* quadratic */
     const char *kernel, *function, *expansion; /* energy */
     int64_t stride, degree;
     double scale;
@@ -61,7 +62,8 @@ extern const struct dpf_release_row dpf_releases[];
 
 /* Words of options. */
 extern const char *const dpf_variant_words[], *const dpf_central_words[];
-extern const char *const dpf_draw_words[], *const dpf_coefficient_words[];
+extern const char *const dpf_draw_words[], *const dpf_coefficient_words[],
+                                               *const dpf_form_losses[];
 
 /* Take the options for what they stand for; refuse what does not go together. */
 enum dpf_status dpf_perturb_check(struct dpf_stage *s, struct dpf_error *e);

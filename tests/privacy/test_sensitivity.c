@@ -392,6 +392,98 @@ static void neighbours_in_a_box(void)
     }
 }
 
+/* The head of pCDBN: neighbours of hostile records through the code cost no more than is
+ * proven, the noise is the printed one, and the bound on B is reached. */
+static void taylor_head(void)
+{
+    state = 11;
+    for (int turn = 0; turn < 3000; turn++) {
+        enum { RECORDS = 3, FEATURES = 3 };
+        size_t classes = 2 + (size_t)turn % 4;
+        struct dpf_quadratic_plan plan = {.variant = DPF_QUADRATIC_PAPER,
+                                          .taylor = true,
+                                          .features = 1 + (size_t)turn % FEATURES,
+                                          .intercept = turn / 2 % 2,
+                                          .classes = true,
+                                          .outputs = classes,
+                                          .non_negative = turn / 8 % 2,
+                                          .epsilon = turn / 16 % 2 ? 1 : 1e-5};
+        float x[RECORDS * FEATURES];
+        int32_t labels[RECORDS];
+        size_t d = plan.features, n = d + plan.intercept;
+        bool ends = turn % 3 == 0; /* as far apart as can be, or anything */
+        for (size_t i = 0; i < COUNT(x); i++)
+            x[i] = hostile();
+        for (size_t i = 0; i < RECORDS; i++)
+            labels[i] = (int32_t)uniform(0, (double)classes);
+        for (size_t j = 0; ends && j < d; j++)
+            x[d + j] = 1;
+        struct sums before = sums_of_records(&plan, x, NULL, labels, RECORDS, NULL);
+        for (size_t j = 0; j < d; j++)
+            x[d + j] = ends ? (plan.non_negative ? 0 : -1) : hostile();
+        if (!ends)
+            labels[1] = (int32_t)uniform(0, (double)classes);
+        struct sums after = sums_of_records(&plan, x, NULL, labels, RECORDS, NULL);
+        struct dpf_quadratic q;
+        CU_ASSERT_FATAL(dpf_quadratic_init(&q, &plan, NULL) == DPF_OK);
+        double step = q.laplace_a.step, size = (double)n + (double)(n * n) / 4;
+        double a = l1_apart(&before, &after, step, true, n);
+        double b = b_apart(&before, &after, step);
+        double most = (double)n * (plan.non_negative ? fmax((double)classes, 4)
+                                                     : 2 * (double)classes);
+        BELOW("matrix", a, (double)(n * n));
+        BELOW("moments", b, most);
+        if (ends && !plan.intercept && (!plan.non_negative || classes >= 4))
+            SAME("reached", b, most);
+        BELOW("cost", a / q.laplace_a.scale + b / q.laplace_b.scale, q.proven_epsilon);
+        NEAR("noise on A", q.laplace_a.scale, 8 * size / plan.epsilon, 1e-6);
+        NEAR("noise on B", q.laplace_b.scale, 2 * size / plan.epsilon, 1e-6);
+        dpf_quadratic_release(&q);
+    }
+}
+
+/* Its minimum is that of the expanded cross-entropy, which is written out here. */
+static void taylor_minimum(void)
+{
+    enum { RECORDS = 200, FEATURES = 3, CLASSES = 3, N = FEATURES + 1 };
+    const struct dpf_quadratic_plan plan = {.variant = DPF_QUADRATIC_PLAIN,
+                                            .taylor = true,
+                                            .features = FEATURES,
+                                            .intercept = true,
+                                            .classes = true,
+                                            .outputs = CLASSES};
+    static float x[RECORDS * FEATURES];
+    int32_t labels[RECORDS];
+    double a[N * N], b[N * CLASSES], w[N * CLASSES];
+    struct dpf_quadratic_outcome outcome;
+    struct dpf_quadratic_repair repair = {.none = true};
+    struct dpf_quadratic q;
+    state = 12;
+    for (size_t i = 0; i < RECORDS; i++) {
+        labels[i] = (int32_t)uniform(0, CLASSES);
+        for (size_t j = 0; j < FEATURES; j++)
+            x[i * FEATURES + j] =
+                (float)(0.5 * uniform(0, 1) + (j == (size_t)labels[i] ? 0.4 : 0));
+    }
+    CU_ASSERT_FATAL(dpf_quadratic_init(&q, &plan, NULL) == DPF_OK);
+    dpf_quadratic_add(&q, x, NULL, labels, RECORDS);
+    dpf_quadratic_release_noisy(&q, NULL, a, b);
+    const struct dpf_quadratic_form form = {.n = N, .outputs = CLASSES, .a = a, .b = b};
+    CU_ASSERT_FATAL(dpf_quadratic_solve(&form, &repair, w, &outcome, NULL) == DPF_OK);
+    for (size_t k = 0; k < CLASSES; k++)
+        for (size_t j = 0; j < N; j++) { /* the gradient of (1/2 - y) z + z^2 / 8 is 0 */
+            double gradient = 0;
+            for (size_t i = 0; i < RECORDS; i++) {
+                double z = w[k], y = labels[i] == (int32_t)k;
+                for (size_t m = 0; m < FEATURES; m++)
+                    z += w[(m + 1) * CLASSES + k] * (double)x[i * FEATURES + m];
+                gradient += (0.5 - y + z / 4) * (j ? (double)x[i * FEATURES + j - 1] : 1);
+            }
+            CU_ASSERT_DOUBLE_EQUAL(gradient, 0, 1e-3); /* values are on a grid */
+        }
+    dpf_quadratic_release(&q);
+}
+
 static void worst_case_through_the_code(void)
 {
     const float one[] = {1, 1}, zero[] = {0, 0}, up = 1, down = -1;
@@ -984,6 +1076,9 @@ const struct dpf_test dpf_tests[] = {
     {"L2 with and without replacement, brute force", squares},
     {"signed features of one class exceed S = 2", signed_features_of_one_class},
     {"neighbours in a box, through the code", neighbours_in_a_box},
+    {"the head of pCDBN: no record costs more than is proven", taylor_head},
+    {"the head of pCDBN: its minimum is that of the expanded cross-entropy",
+     taylor_minimum},
     {"the worst case, through the code", worst_case_through_the_code},
     {"neighbours in a ball, through the code", neighbours_in_a_ball},
     {"rounded rows stay in the ball", rows_stay_in_the_ball},

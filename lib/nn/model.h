@@ -40,6 +40,7 @@ struct dpf_node {
     bool bias, visible;
     double rate, epsilon, alpha, beta, base, sigma, scale;
     int64_t degree;
+    int64_t first, count;                         /* of a slice */
     const struct dpf_function *function;          /* that a polynomial is near */
     const struct dpf_expansion_choice *expansion; /* and how */
     double coefficients[DPF_EXPANSION_MOST + 1];

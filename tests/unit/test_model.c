@@ -134,6 +134,18 @@ static void test_mistakes(void)
          "packed bits are for 'dense' only"},
         {"input x 4\noutput x\nr = relu x\n", "nothing can follow the output"},
         {"input x 65536\na = dense x out=65536\noutput a\n", "larger than 2^32-1 bytes"},
+        {"input x 9\ns = slice x from=4 count=6\noutput s\n",
+         "net:2: 's' (slice) cannot read 'x' of shape 9: it needs a vector with at "
+         "least"},
+        {"input x 1x3x3\ns = slice x from=0 count=2\noutput s\n",
+         "net:2: 's' (slice) cannot read 'x' of shape 1x3x3: it needs a vector"},
+        {"input x 9\ns = slice x from=-1 count=2\noutput s\n",
+         "impossible attribute 'from=-1'"},
+        {"input x 9\ns = slice x from=0 count=0\noutput s\n",
+         "impossible attribute 'count=0'"},
+        {"input x 9\ns = slice x count=2\noutput s\n", "an attribute is missing"},
+        {"input x 9 bits\ns = slice x from=0 count=2\noutput s\n",
+         "packed bits are for 'dense' only"},
         {"", "net: the text names no output"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

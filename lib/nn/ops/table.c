@@ -9,32 +9,16 @@
 
 extern const struct dpf_op dpf_op_leaky_relu, dpf_op_noise, dpf_op_reshape,
     dpf_op_sigmoid, dpf_op_tanh, dpf_op_cap, dpf_op_softmax, dpf_op_lrn, dpf_op_min_max,
-    dpf_op_dropout, dpf_op_concat, dpf_op_upsample, dpf_op_ball, dpf_op_polynomial;
+    dpf_op_dropout, dpf_op_concat, dpf_op_upsample, dpf_op_ball, dpf_op_polynomial,
+    dpf_op_slice;
 
 const struct dpf_op *const dpf_ops[] = {
-    &dpf_op_dense,
-    &dpf_op_conv,
-    &dpf_op_conv_transpose,
-    &dpf_op_max_pool,
-    &dpf_op_average_pool,
-    &dpf_op_relu,
-    &dpf_op_leaky_relu,
-    &dpf_op_sigmoid,
-    &dpf_op_tanh,
-    &dpf_op_cap,
-    &dpf_op_softmax,
-    &dpf_op_lrn,
-    &dpf_op_min_max,
-    &dpf_op_group_norm,
-    &dpf_op_dropout,
-    &dpf_op_noise,
-    &dpf_op_flatten,
-    &dpf_op_reshape,
-    &dpf_op_concat,
-    &dpf_op_upsample,
-    &dpf_op_ball,
-    &dpf_op_polynomial,
-    NULL,
+    &dpf_op_dense,        &dpf_op_conv,       &dpf_op_conv_transpose, &dpf_op_max_pool,
+    &dpf_op_average_pool, &dpf_op_relu,       &dpf_op_leaky_relu,     &dpf_op_sigmoid,
+    &dpf_op_tanh,         &dpf_op_cap,        &dpf_op_softmax,        &dpf_op_lrn,
+    &dpf_op_min_max,      &dpf_op_group_norm, &dpf_op_dropout,        &dpf_op_noise,
+    &dpf_op_flatten,      &dpf_op_reshape,    &dpf_op_slice,          &dpf_op_concat,
+    &dpf_op_upsample,     &dpf_op_ball,       &dpf_op_polynomial,     NULL,
 };
 
 const struct dpf_op *dpf_op_find(const char *name)

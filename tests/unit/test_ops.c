@@ -31,7 +31,8 @@ static void test_complete(void)
     for (const struct dpf_op *const *op = dpf_ops; *op; op++) {
         struct dpf_error e = {0};
         CU_ASSERT(dpf_op_check(*op, (*op)->parameters != NULL, &e) == DPF_OK);
-        CU_ASSERT((*op)->inputs >= 1 && (*op)->inputs <= DPF_NODE_INPUTS);
+        CU_ASSERT((*op)->inputs >= 1 && (*op)->more >= 0 &&
+                  (*op)->inputs + (*op)->more <= DPF_NODE_INPUTS);
         CU_ASSERT(((*op)->needs & (*op)->may) == 0);
         CU_ASSERT(dpf_op_find((*op)->name) == *op); /* no name twice */
         if ((*op)->absorbs) /* what is done at once has to work in place */

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "nn/engine.h"
 #include "nn/geometry.h"
-#include "nn/ops/op.h"
+#include "nn/ops/visible.h"
 
 #include "base/banned.h"
 
@@ -124,6 +124,7 @@ static void hide(const struct machine *m, const float *visible, float *hidden)
     r->node->op->linear->sums(r, visible, dpf_run_parameter(r, 0), hidden);
     r->k->add_bias(r->c, r->n * m->hidden / channels, channels, dpf_run_parameter(r, 1),
                    hidden);
+    dpf_conditions_add(r, dpf_hidden_side(r), hidden);
     r->k->unary_forward(r->c, DPF_SIGMOID, r->n * m->hidden, hidden, hidden);
 }
 
@@ -134,6 +135,7 @@ static void show(const struct machine *m, const float *hidden, float *visible)
     r->node->op->linear->back(r, hidden, dpf_run_parameter(r, 0), visible);
     r->k->add_bias(r->c, r->n * m->visible / m->channels, m->channels,
                    dpf_run_parameter(r, 2), visible);
+    dpf_conditions_add(r, dpf_visible_side(r), visible);
     r->k->unary_forward(r->c, DPF_SIGMOID, r->n * m->visible, visible, visible);
 }
 
@@ -159,14 +161,23 @@ static void add_distances(const struct machine *m, const float *reconstruction)
 
 /* --------------------------------------------------------------------------- learning */
 
-/* The gradient of the energy of visible units v and hidden units h, by W and b, times the
- * sign that h has. */
+/* The gradient of the energy of visible units v and hidden units h, by W, b and B, times
+ * the sign that h has. */
 static void add_products(const struct machine *m, const float *v, float *h)
 {
     struct dpf_node_run r = m->run;
     r.x = v;
     r.dy = h;
     r.node->op->parameters->gradients(&r);
+}
+
+/* The same of visible units, by c and A, with the sign that v has. */
+static void add_visible(const struct machine *m, const float *v)
+{
+    const struct dpf_node_run *r = &m->run;
+    r->k->sum_bias(r->c, r->n * m->visible / m->channels, m->channels, v,
+                   dpf_run_gradient(r, 2));
+    dpf_conditions_gradient(r, dpf_visible_side(r), v);
 }
 
 /* v- into w->energy.visible, and its hidden units' probabilities into w->energy.sample.
@@ -206,8 +217,6 @@ void dpf_energy_gradients(struct dpf_worker *w, const struct dpf_lot *lot, int64
     }
     struct machine m = machine_of(w, lot->energy->node, n, lot->keys + first);
     struct dpf_energy_room *room = &w->energy;
-    float *dc = dpf_run_gradient(&m.run, 2);
-    int64_t positions = n * m.visible / m.channels;
     hide(&m, m.run.x, room->hidden);
     if (lot->energy->chains) {
         show(&m, room->hidden, room->visible);
@@ -215,13 +224,13 @@ void dpf_energy_gradients(struct dpf_worker *w, const struct dpf_lot *lot, int64
     }
     run_chain(&m, lot->energy, first);
     add_products(&m, room->visible, room->sample);
-    k->sum_bias(w->context, positions, m.channels, room->visible, dc);
+    add_visible(&m, room->visible);
     k->scale_rows(w->context, n, m.hidden, room->minus, room->hidden);
     add_products(&m, m.run.x, room->hidden);
     k->copy_columns(w->context, 1, n * m.visible, m.run.x, n * m.visible, room->visible,
                     n * m.visible);
     k->scale_rows(w->context, n, m.visible, room->minus, room->visible);
-    k->sum_bias(w->context, positions, m.channels, room->visible, dc);
+    add_visible(&m, room->visible);
 }
 
 void dpf_energy_losses(struct dpf_worker *w, const struct dpf_lot *lot, int64_t n)

@@ -13,11 +13,20 @@
  * are independent: P(h = 1 | v) = sigmoid(W * v + b) and P(v = 1 | h) = sigmoid(W' * h +
  * c), W' being the way back. Inputs between 0 and 1 are taken for probabilities.
  *
+ * With a second input u, the conditions of an example, the machine is conditional and its
+ * biases are dynamic (Eqs. 23 to 26; nn/ops/visible.h):
+ *
+ *     E(v, h | u) = - sum h (W * v) - sum (b + B u) h - sum (c + A u) v
+ *
+ * u is never sampled; everything below is of v given u. The paper's eta_k and eta, which
+ * weigh the influence of friends, are the columns of B and A that belong to its value.
+ *
  * Contrastive divergence of k steps (Hinton 2002) takes, in place of the gradient of the
  * log-likelihood, that of F(v-) - F(v) at fixed v-, where F(v) = - sum c v - sum log(1 +
  * e^(W * v + b)) is the free energy and v- comes from k steps of Gibbs sampling that
  * start at v; with persistent chains (Tieleman 2008) where the sampling of the step
- * before ended.
+ * before ended. A chain belongs to a place in the lot: with conditions it goes on under
+ * those of the example that stands there now.
  *
  * Draws are a function of an example's key, the node and the number of the draw, as those
  * of dropout. */

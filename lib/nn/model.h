@@ -10,10 +10,10 @@
  *     output y
  *
  * A line makes one node from nodes above it, so there are no cycles; a node may be read
- * by several (skip connections) and may read two (concat). Shapes are of one record and
- * are worked out while parsing, so what does not fit is said with its line, the nodes and
- * their shapes. The text is what a model frame stores, and reading it again gives the
- * same graph. The operations are rows of nn/ops/. */
+ * by several (skip connections) and may read two (concat, conditions). Shapes are of one
+ * record and are worked out while parsing, so what does not fit is said with its line,
+ * the nodes and their shapes. The text is what a model frame stores, and reading it again
+ * gives the same graph. The operations are rows of nn/ops/. */
 #ifndef DPF_NN_MODEL_H
 #define DPF_NN_MODEL_H
 
@@ -23,7 +23,9 @@
 
 struct dpf_op; /* nn/ops/op.h */
 
-enum { DPF_NODE_INPUTS = 2, DPF_NODE_PARAMETERS = 3, DPF_MODEL_MAX_NODES = 1024 };
+enum { DPF_NODE_INPUTS = 2, DPF_NODE_PARAMETERS = 5, DPF_MODEL_MAX_NODES = 1024 };
+/* Numbers of the parameters that weigh a node's conditions (nn/ops/visible.h). */
+enum { DPF_CONDITION = 3, DPF_VISIBLE_CONDITION = 4 };
 
 struct dpf_node {
     char name[48];
@@ -40,11 +42,13 @@ struct dpf_node {
     bool bias, visible;
     double rate, epsilon, alpha, beta, base, sigma, scale;
     int64_t degree;
+    int64_t first, count;                         /* of a slice */
     const struct dpf_function *function;          /* that a polynomial is near */
     const struct dpf_expansion_choice *expansion; /* and how */
     double coefficients[DPF_EXPANSION_MOST + 1];
 
-    /* Weights first, then bias, then visible bias; or scale, then shift. */
+    /* Weights first, then bias, then visible bias, then the weights of conditions in both
+     * biases; or scale, then shift. */
     struct dpf_shape parameters[DPF_NODE_PARAMETERS];
     int parameter_count;
     size_t offset[DPF_NODE_PARAMETERS]; /* where they stand among all of the model's */

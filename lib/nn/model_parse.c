@@ -165,7 +165,7 @@ static enum dpf_status take_node(struct parser *p, char **words, size_t count)
     n->op = op;
     unsigned given = 0;
     enum dpf_status status =
-        take_operands(p, n, words + 3, count - 3, op->inputs, &given);
+        take_operands(p, n, words + 3, count - 3, op->inputs + op->more, &given);
     if (status != DPF_OK)
         return status;
     if (n->input_count < op->inputs)

@@ -58,6 +58,14 @@ static bool alloc_room(struct dpf_network *net, size_t i)
            (room.sums == 0 || alloc_floats(net, room.sums, &l->sums));
 }
 
+/* Channels of what conditions shift: hidden units or visible ones. */
+static int64_t shifted_channels(const struct dpf_node *n)
+{
+    int64_t hidden = dpf_nn_elements(&n->parameters[1]),
+            visible = dpf_nn_elements(&n->parameters[2]);
+    return hidden > visible ? hidden : visible;
+}
+
 static bool alloc_layer(struct dpf_network *net, size_t i,
                         const struct dpf_network_setup *setup)
 {
@@ -73,8 +81,9 @@ static bool alloc_layer(struct dpf_network *net, size_t i,
     if (l->value_is_shared) {
         l->value = from->value;
         l->gradient = from->gradient;
-        l->absorbed =
-            n->inputs[0] + 1 == i && net->model->nodes[i - 1].op->absorbs == n->op;
+        l->absorbed = n->inputs[0] + 1 == i &&
+                      net->model->nodes[i - 1].op->absorbs == n->op &&
+                      net->model->nodes[i - 1].input_count == 1;
         return true;
     }
     if (n->bits) /* stays packed */
@@ -87,6 +96,8 @@ static bool alloc_layer(struct dpf_network *net, size_t i,
     if (n->op->place_bytes)
         good = good &&
                (l->places = k->alloc(net->context, (size_t)count * n->op->place_bytes));
+    if (n->parameter_count > DPF_CONDITION)
+        good = good && alloc_floats(net, net->capacity * shifted_channels(n), &l->shifts);
     if (n->parameter_count && setup->clipping)
         good = good && alloc_room(net, i);
     return good;
@@ -141,6 +152,7 @@ void dpf_network_release(struct dpf_network *net)
         k->release(c, l->places);
         k->release(c, l->kept);
         k->release(c, l->sums);
+        k->release(c, l->shifts);
     }
     if (k) {
         k->release(c, net->gradients);

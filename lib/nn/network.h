@@ -52,8 +52,9 @@ struct dpf_layer {
     bool absorbed;           /* the node before it has done it (dpf_op.absorbs) */
     void *places;            /* what forward leaves for backward (dpf_op.place_bytes) */
     float *kept, *sums;      /* between norms and sums (dpf_example_room) */
-    bool trains;             /* it or a node before it has parameters */
-    bool filled;             /* gradient holds something of this backward */
+    float *shifts; /* a number for each channel, for conditions (ops/visible.h) */
+    bool trains;   /* it or a node before it has parameters */
+    bool filled;   /* gradient holds something of this backward */
 };
 
 struct dpf_network {

@@ -51,13 +51,15 @@ void dpf_network_value_gradients(struct dpf_network *net, int64_t n,
  * what their layers read is cleared as well. */
 static void drop_examples(struct dpf_network *net, int64_t n, const float *keep)
 {
-    for (size_t i = 0; i < net->model->count; i++) {
-        const struct dpf_node *node = &net->model->nodes[i];
-        const struct dpf_node *from = &net->model->nodes[node->inputs[0]];
-        if (node->parameter_count && !from->bits)
-            net->kernels->scale_rows(net->context, n, dpf_nn_elements(&from->shape), keep,
-                                     net->layers[node->inputs[0]].value);
-    }
+    const struct dpf_model *m = net->model;
+    for (size_t i = 0; i < m->count; i++)
+        for (int d = 0; m->nodes[i].parameter_count && d < m->nodes[i].input_count; d++) {
+            size_t from = m->nodes[i].inputs[d];
+            if (!m->nodes[from].bits)
+                net->kernels->scale_rows(net->context, n,
+                                         dpf_nn_elements(&m->nodes[from].shape), keep,
+                                         net->layers[from].value);
+        }
 }
 
 /* Factors from the squares; how many gradients are cut down. */

@@ -23,10 +23,10 @@ enum dpf_status dpf_relevance_init(struct dpf_relevance *r, struct dpf_network *
     for (size_t i = 0; i < m->count; i++) {
         const struct dpf_node *node = &m->nodes[i];
         int64_t values = dpf_nn_elements(&node->shape);
-        int64_t own =
-            node->parameter_count ? dpf_nn_elements(&node->parameters[0]) : (int64_t)1;
         most = values > most ? values : most;
-        weights = own > weights ? own : weights;
+        for (int d = 0; d < node->parameter_count; d++)
+            if (dpf_nn_elements(&node->parameters[d]) > weights)
+                weights = dpf_nn_elements(&node->parameters[d]);
         if (dpf_nn_positions(&node->shape) > places)
             places = dpf_nn_positions(&node->shape);
     }
@@ -120,9 +120,26 @@ void dpf_relevance_to_channels(struct dpf_relevance *rel, const struct dpf_node_
 
 /* ----------------------------------------------------------------------------- rules */
 
+/* The weights of the input in hand. */
+static const float *weights_of(const struct dpf_node_run *r)
+{
+    return dpf_run_parameter(r, dpf_run_weights(r));
+}
+
+static int64_t weight_count(const struct dpf_node_run *r)
+{
+    return dpf_nn_elements(&r->node->parameters[dpf_run_weights(r)]);
+}
+
 static const float *bias_of(const struct dpf_node_run *r)
 {
     return r->node->bias ? dpf_run_parameter(r, 1) : NULL;
+}
+
+/* The bias is spread over the first input: conditions have a share of their own. */
+static bool takes_bias(const struct dpf_relevance *rel, const struct dpf_node_run *r)
+{
+    return bias_of(r) && rel->plan.spread_bias && r->which == 0;
 }
 
 static void epsilon_rule(struct dpf_relevance *rel, const struct dpf_node_run *r,
@@ -131,9 +148,9 @@ static void epsilon_rule(struct dpf_relevance *rel, const struct dpf_node_run *r
     const struct dpf_op_linear *op = r->node->op->linear;
     r->k->relevance_share(r->c, r->n * dpf_run_record(r), r->dy, r->y, rel->plan.mu,
                           rel->share[0]);
-    op->back(r, rel->share[0], dpf_run_parameter(r, 0), x);
+    op->back(r, rel->share[0], weights_of(r), x);
     r->k->multiply(r->c, r->n * dpf_run_input(r), values, x);
-    if (bias_of(r) && rel->plan.spread_bias)
+    if (takes_bias(rel, r))
         op->spread_bias(rel, r, rel->share[0], bias_of(r), x);
 }
 
@@ -147,27 +164,43 @@ static bool non_negative(const struct dpf_model *m, size_t i)
     return all || node->op->sign == DPF_SIGN_NOT_NEGATIVE || node->bits;
 }
 
-/* What of the sums has one sign: values and weights of the same sign, or of different
- * ones, and the bias of that sign. */
-static void sum_side(struct dpf_relevance *rel, const struct dpf_node_run *r,
-                     const float *values, enum side side, int signs)
+/* How many signs there are among the values of the input in hand. */
+static int signs_of(const struct dpf_node_run *r)
+{
+    return non_negative(r->net->model, r->node->inputs[r->which]) ? 1 : 2;
+}
+
+/* What of the sums has one sign, of the input in hand: values and weights of the same
+ * sign, or of different ones. The first input starts the sums, another adds to them. */
+static void add_side(struct dpf_relevance *rel, const struct dpf_node_run *r,
+                     const float *values, enum side side)
 {
     const struct dpf_kernels *k = r->k;
-    int64_t weights = dpf_nn_elements(&r->node->parameters[0]), out = r->node->out;
-    int64_t all = r->n * dpf_run_record(r);
-    for (int sign = 0; sign < signs; sign++) {
+    for (int sign = 0; sign < signs_of(r); sign++) {
+        bool starts = sign == 0 && r->which == 0;
         k->take_part(r->c, sign != 0, r->n * dpf_run_input(r), values, rel->in);
-        k->take_part(r->c, (sign != 0) != (side == CON), weights, dpf_run_parameter(r, 0),
+        k->take_part(r->c, (sign != 0) != (side == CON), weight_count(r), weights_of(r),
                      rel->weights);
         r->node->op->linear->sums(r, rel->in, rel->weights,
-                                  sign == 0 ? rel->sum[side] : rel->share[0]);
-        if (sign != 0)
-            k->add(r->c, all, rel->share[0], rel->sum[side]);
+                                  starts ? rel->sum[side] : rel->share[0]);
+        if (!starts)
+            k->add(r->c, r->n * dpf_run_record(r), rel->share[0], rel->sum[side]);
+    }
+}
+
+/* The same of all inputs, and the bias of that sign. */
+static void sum_side(struct dpf_relevance *rel, const struct dpf_node_run *r,
+                     const float *values, enum side side)
+{
+    int64_t out = r->node->out;
+    for (int d = 0; d < r->node->input_count; d++) {
+        struct dpf_node_run one = dpf_node_run_of(r->net, r->i, d, r->n);
+        add_side(rel, &one, d == r->which ? values : one.x, side);
     }
     if (!bias_of(r))
         return;
-    k->take_part(r->c, side == CON, out, bias_of(r), rel->bias);
-    k->add_bias(r->c, all / out, out, rel->bias, rel->sum[side]);
+    r->k->take_part(r->c, side == CON, out, bias_of(r), rel->bias);
+    r->k->add_bias(r->c, r->n * dpf_run_record(r) / out, out, rel->bias, rel->sum[side]);
 }
 
 static void share_sides(struct dpf_relevance *rel, const struct dpf_node_run *r,
@@ -175,25 +208,23 @@ static void share_sides(struct dpf_relevance *rel, const struct dpf_node_run *r,
 {
     const struct dpf_kernels *k = r->k;
     const struct dpf_op_linear *op = r->node->op->linear;
-    int64_t weights = dpf_nn_elements(&r->node->parameters[0]);
     int64_t in = r->n * dpf_run_input(r);
-    int signs = non_negative(r->net->model, r->node->inputs[0]) ? 1 : 2;
-    sum_side(rel, r, values, PRO, signs);
-    sum_side(rel, r, values, CON, signs);
+    sum_side(rel, r, values, PRO);
+    sum_side(rel, r, values, CON);
     k->relevance_split(r->c, r->n * dpf_run_record(r), alpha, alpha - 1, r->dy,
                        rel->sum[PRO], rel->sum[CON], rel->share[PRO], rel->share[CON]);
     k->clear(r->c, x, in);
-    for (int sign = 0; sign < signs; sign++) {
+    for (int sign = 0; sign < signs_of(r); sign++) {
         k->take_part(r->c, sign != 0, in, values, rel->in);
         for (int side = 0; side < 2; side++) {
-            k->take_part(r->c, (sign != 0) != (side == CON), weights,
-                         dpf_run_parameter(r, 0), rel->weights);
+            k->take_part(r->c, (sign != 0) != (side == CON), weight_count(r),
+                         weights_of(r), rel->weights);
             op->back(r, rel->share[side], rel->weights, rel->back);
             k->multiply(r->c, in, rel->in, rel->back);
             k->add(r->c, in, rel->back, x);
         }
     }
-    for (int side = 0; bias_of(r) && rel->plan.spread_bias && side < 2; side++) {
+    for (int side = 0; takes_bias(rel, r) && side < 2; side++) {
         k->take_part(r->c, side == CON, r->node->out, bias_of(r), rel->bias);
         op->spread_bias(rel, r, rel->share[side], rel->bias, x);
     }

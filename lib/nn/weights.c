@@ -38,10 +38,12 @@ static void transpose(uint64_t rows, uint64_t columns, const float *from, float 
             to[c * rows + r] = from[r * columns + c];
 }
 
+static const char *const endings[DPF_NODE_PARAMETERS] = {
+    ".weight", ".bias", ".visible", ".condition", ".visible_condition"};
+
 static void tensor_name(const struct dpf_node *n, int k, char out[DPF_TENSOR_NAME])
 {
-    static const char *const words[DPF_NODE_PARAMETERS] = {"weight", "bias", "visible"};
-    snprintf(out, DPF_TENSOR_NAME, "%s.%s", n->name, words[k]);
+    snprintf(out, DPF_TENSOR_NAME, "%s%s", n->name, endings[k]);
 }
 
 enum dpf_status dpf_weights_export(const struct dpf_model *m, const float *parameters,
@@ -144,9 +146,10 @@ static bool is_plain(const char *name)
 {
     const char *letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    return strspn(name, letters) == strlen(name) &&
-           (dpf_ends_with(name, ".weight") || dpf_ends_with(name, ".bias") ||
-            dpf_ends_with(name, ".visible"));
+    bool ends = false;
+    for (int k = 0; k < DPF_NODE_PARAMETERS; k++)
+        ends = ends || dpf_ends_with(name, endings[k]);
+    return ends && strspn(name, letters) == strlen(name);
 }
 
 static enum dpf_status decode_tensors(const struct dpf_model *m,
@@ -168,9 +171,10 @@ static enum dpf_status decode_tensors(const struct dpf_model *m,
             return dpf_fail(e, DPF_BAD_STREAM, "a parameter of the model has no name");
         snprintf(name, sizeof name, "%.*s", (int)size, text);
         if (strlen(name) != size || !is_plain(name))
-            return dpf_fail(
-                e, DPF_BAD_STREAM,
-                "a parameter's name is not NODE.weight, NODE.bias or NODE.visible");
+            return dpf_fail(e, DPF_BAD_STREAM,
+                            "a parameter's name is not that of a node, with '.weight', "
+                            "'.bias' or another "
+                            "ending of parameters");
         enum dpf_status status = dpf_object_tensor(&pair->val, &t, e);
         if (status != DPF_OK)
             return dpf_error_prefix(e, status, "parameter '%s'", name);

@@ -568,6 +568,13 @@ static void draw_picture(char *t, int kind, const char *act, const char *bias)
                  "a = relu h\nb = group-norm a groups=1\nf = flatten b\n"
                  "y = dense f out=%d\noutput y\n",
                  1 + below(2), s / 2 + 1, s / 2 + 1, 1 + below(8), below(2), bias, out);
+    else if (kind == 6)
+        snprintf(t, TEXT,
+                 "input x %d\nv = slice x from=0 count=%d\nw = reshape v shape=1x%dx%d\n"
+                 "u = slice x from=%d count=5\nc = conv w u out=%d kernel=%d visible=1\n"
+                 "a = relu c\nf = flatten a\nh = dense f u out=3 visible=1\n"
+                 "y = dense h out=%d\noutput y\n",
+                 s * s + 3, s * s, s, s, s * s - 2, 1 + below(12), k, out);
     else if (kind == 3)
         snprintf(t, TEXT,
                  "input x 1x%dx%d\nc = conv x out=%d kernel=%d%s\ny = flatten c\n"
@@ -585,7 +592,7 @@ static void draw_network(char *t)
 {
     char act[40];
     const char *bias = below(3) ? "" : " bias=0";
-    int kind = below(9);
+    int kind = below(10);
     activation(act, sizeof act);
     if (kind < 3)
         draw_dense(t, kind, act, bias);

@@ -134,6 +134,31 @@ static void test_mistakes(void)
          "packed bits are for 'dense' only"},
         {"input x 4\noutput x\nr = relu x\n", "nothing can follow the output"},
         {"input x 65536\na = dense x out=65536\noutput a\n", "larger than 2^32-1 bytes"},
+        {"input x 9\ns = slice x from=4 count=6\noutput s\n",
+         "net:2: 's' (slice) cannot read 'x' of shape 9: it needs a vector with at "
+         "least"},
+        {"input x 1x3x3\ns = slice x from=0 count=2\noutput s\n",
+         "net:2: 's' (slice) cannot read 'x' of shape 1x3x3: it needs a vector"},
+        {"input x 9\ns = slice x from=-1 count=2\noutput s\n",
+         "impossible attribute 'from=-1'"},
+        {"input x 9\ns = slice x from=0 count=0\noutput s\n",
+         "impossible attribute 'count=0'"},
+        {"input x 9\ns = slice x count=2\noutput s\n", "an attribute is missing"},
+        {"input x 9 bits\ns = slice x from=0 count=2\noutput s\n",
+         "packed bits are for 'dense' only"},
+        {"input x 9\nu = slice x from=0 count=2\nd = dense x u out=2\noutput d\n",
+         "net:3: 'd' (dense) cannot read 'u' of shape 2: only with 'visible=1' has it "
+         "conditions"},
+        {"input x 1x3x3\nc = conv x x out=2 kernel=2 visible=1\noutput c\n",
+         "net:2: 'c' (conv) cannot read 'x' of shape 1x3x3: conditions are a vector"},
+        {"input x 9 bits\nd = dense x out=2\ne = dense d x out=2 visible=1\noutput e\n",
+         "net:3: 'e' (dense) cannot read 'x' of shape 9: conditions are a vector of "
+         "numbers"},
+        {"input x 9\nd = dense x x x out=2 visible=1\noutput d\n",
+         "net:2: too many inputs: 'x'"},
+        {"input x 1x3x3\nf = flatten x\nc = conv-transpose x f out=2 kernel=2\noutput "
+         "c\n",
+         "net:3: too many inputs: 'f'"},
         {"", "net: the text names no output"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -31,7 +31,10 @@ static const char everything[] = "input x 2x6x6\n"
                                  "e = leaky-relu v\n"
                                  "w = flatten e\n"
                                  "n = noise w sigma=0.5\n"
-                                 "h = dense n out=5\n"
+                                 "aa = slice n from=7 count=300\n"
+                                 "ab = slice n from=290 count=106\n"
+                                 "ac = concat ab aa\n"
+                                 "h = dense ac out=5\n"
                                  "m = min-max h\n"
                                  "i = relu m\n"
                                  "r = cap i\n"
@@ -39,6 +42,22 @@ static const char everything[] = "input x 2x6x6\n"
                                  "o = ball y\n"
                                  "z = softmax o\n"
                                  "output z\n";
+/* Energy models with conditions, read by two of them, as layers of a network. */
+static const char conditional[] = "input x 2x6x6\n"
+                                  "f = flatten x\n"
+                                  "i = dense f out=40\n"
+                                  "t = tanh i\n"
+                                  "v = slice t from=0 count=30\n"
+                                  "u = slice t from=28 count=12\n"
+                                  "w = reshape v shape=2x5x3\n"
+                                  "c = conv w u out=4 kernel=2 visible=1\n"
+                                  "r = relu c\n"
+                                  "g = flatten r\n"
+                                  "d = dense g u out=5 visible=1\n"
+                                  "h = tanh d\n"
+                                  "y = dense h out=3\n"
+                                  "z = softmax y\n"
+                                  "output z\n";
 enum { N = 4, OUT = 3, IN = 2 * 6 * 6 };
 
 static const uint64_t keys[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
@@ -125,29 +144,81 @@ static double loss(struct fixture *f)
     return sum;
 }
 
-/* Along the gradient, the loss must rise by the gradient's squared norm. */
+/* By how much the loss rises along `direction`, by differences. */
+static double slope_along(struct fixture *f, const double *direction, double square)
+{
+    double h = 2e-3 / sqrt(square);
+    move(f, direction, h);
+    double above = loss(f);
+    move(f, direction, -2 * h);
+    double below = loss(f);
+    move(f, direction, h);
+    return (above - below) / (2 * h);
+}
+
+/* Along the gradient, the loss must rise by the gradient's squared norm: along all of it
+ * or, from `from` to `to`, along that of some parameters. */
+static void check_slope(struct fixture *f, const double *all, size_t from, size_t to,
+                        double tolerance)
+{
+    double *g = dpf_calloc(f->model.span, sizeof *g), square = 0;
+    for (size_t i = from; i < to; i++) {
+        g[i] = all[i];
+        square += g[i] * g[i];
+    }
+    CU_ASSERT_FATAL(square > 1e-5);
+    double slope = slope_along(f, g, square);
+    if (fabs(slope - square) > tolerance * square)
+        printf("    slope %g, gradient %g\n", slope, square);
+    CU_ASSERT(fabs(slope - square) <= tolerance * square);
+    free(g);
+}
+
 static void test_slope(void)
+{
+    static const char *const texts[] = {everything, conditional};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        size_t count;
+        begin(&f, texts[i]);
+        loss(&f);
+        dpf_network_backward(&f.net, N, f.d, DPF_CLIP_NONE, 0);
+        double *g = gradients(&f, &count);
+        check_slope(&f, g, 0, count, 5e-3);
+        free(g);
+        end(&f);
+    }
+}
+
+/* Weights, biases and weights of conditions one by one, on both backends; the visible
+ * units' own parameters have no gradient but that of the energy. */
+static void check_each_slope(const struct dpf_kernels *k)
 {
     struct fixture f;
     size_t count;
-    begin(&f, everything);
+    begin_on(&f, conditional, k);
     loss(&f);
     dpf_network_backward(&f.net, N, f.d, DPF_CLIP_NONE, 0);
-    double *g = gradients(&f, &count), square = 0;
-    for (size_t i = 0; i < count; i++)
-        square += g[i] * g[i];
-    CU_ASSERT(square > 1e-3);
-    double h = 2e-3 / sqrt(square);
-    move(&f, g, h);
-    double above = loss(&f);
-    move(&f, g, -2 * h);
-    double below = loss(&f);
-    double slope = (above - below) / (2 * h);
-    if (fabs(slope - square) > 5e-3 * square)
-        printf("    slope %g, gradient %g\n", slope, square);
-    CU_ASSERT(fabs(slope - square) <= 5e-3 * square);
+    double *g = gradients(&f, &count);
+    for (size_t i = 0; i < f.model.count; i++) {
+        const struct dpf_node *n = &f.model.nodes[i];
+        for (int d = 0; d < n->parameter_count; d++) {
+            size_t to = n->offset[d] + (size_t)dpf_nn_elements(&n->parameters[d]);
+            if (d != 2 && d != DPF_VISIBLE_CONDITION)
+                check_slope(&f, g, n->offset[d], to, 2e-2);
+            else
+                for (size_t j = n->offset[d]; j < to; j++)
+                    CU_ASSERT(g[j] == 0);
+        }
+    }
     free(g);
     end(&f);
+}
+
+static void test_each_slope(void)
+{
+    check_each_slope(&dpf_kernels_ref);
+    check_each_slope(dpf_kernels_cpu());
 }
 
 /* One example alone, at its place in the lot, clipped by hand. */
@@ -181,12 +252,12 @@ static void clipped_alone(struct fixture *f, int e, enum dpf_clip_rule rule, dou
     free(g);
 }
 
-static void check_clipping_on(const struct dpf_kernels *k, enum dpf_clip_rule rule,
-                              double clip)
+static void check_clipping_on(const struct dpf_kernels *k, const char *text,
+                              enum dpf_clip_rule rule, double clip)
 {
     struct fixture f;
     size_t count;
-    begin_on(&f, everything, k);
+    begin_on(&f, text, k);
     double *want = dpf_calloc(f.model.span, sizeof *want);
     for (int e = 0; e < N; e++)
         clipped_alone(&f, e, rule, clip, want);
@@ -222,12 +293,12 @@ static void keep_nothing(struct fixture *f)
 }
 
 /* Each way of taking norms must give the same: force it where it applies. */
-static void check_ways(const struct dpf_kernels *k)
+static void check_ways(const struct dpf_kernels *k, const char *text)
 {
     struct fixture f;
     size_t count;
     double *kept = NULL;
-    begin_on(&f, everything, k);
+    begin_on(&f, text, k);
     for (int again = 0; again < 2; again++) {
         if (again)
             keep_nothing(&f);
@@ -251,8 +322,11 @@ static void check_ways(const struct dpf_kernels *k)
 
 static void check_clipping(enum dpf_clip_rule rule, double clip)
 {
-    check_clipping_on(&dpf_kernels_ref, rule, clip);
-    check_clipping_on(dpf_kernels_cpu(), rule, clip);
+    static const char *const texts[] = {everything, conditional};
+    for (int i = 0; i < 2; i++) {
+        check_clipping_on(&dpf_kernels_ref, texts[i], rule, clip);
+        check_clipping_on(dpf_kernels_cpu(), texts[i], rule, clip);
+    }
 }
 
 static void test_flat_clipping(void)
@@ -277,8 +351,9 @@ static void test_plain_sum(void)
 
 static void test_norm_ways(void)
 {
-    check_ways(&dpf_kernels_ref);
-    check_ways(dpf_kernels_cpu());
+    check_ways(&dpf_kernels_ref, everything);
+    check_ways(dpf_kernels_cpu(), everything);
+    check_ways(dpf_kernels_cpu(), conditional);
 }
 
 /* Where large terms cancel, a gradient in single precision is mostly rounding. It must
@@ -310,12 +385,12 @@ static void test_cancelling(void)
 }
 
 /* An example whose gradient is not finite is left out; the others are as without it. */
-static void test_not_finite(void)
+static void check_not_finite(const char *text)
 {
     struct fixture f;
     size_t count;
     static const int without[] = {0, 2, 3};
-    begin_on(&f, everything, dpf_kernels_cpu());
+    begin_on(&f, text, dpf_kernels_cpu());
     double *want = dpf_calloc(f.model.span, sizeof *want);
     for (int i = 0; i < 3; i++)
         clipped_alone(&f, without[i], DPF_CLIP_FLAT, 0.2, want);
@@ -332,6 +407,12 @@ static void test_not_finite(void)
     free(got);
     free(want);
     end(&f);
+}
+
+static void test_not_finite(void)
+{
+    check_not_finite(everything);
+    check_not_finite(conditional);
 }
 
 /* The first layer's gradient over packed bits stands [in, out]; turn it around. */
@@ -410,6 +491,7 @@ static void test_layout(void)
 const char dpf_suite[] = "network";
 const struct dpf_test dpf_tests[] = {
     {"the loss rises along its gradient, through every layer", test_slope},
+    {"so it does along the gradient of each parameter of energy models", test_each_slope},
     {"flat clipping equals single examples clipped by hand", test_flat_clipping},
     {"clipping by layer equals single examples clipped by hand", test_layer_clipping},
     {"automatic clipping equals single examples scaled by hand", test_automatic_clipping},

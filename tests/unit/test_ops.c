@@ -31,7 +31,8 @@ static void test_complete(void)
     for (const struct dpf_op *const *op = dpf_ops; *op; op++) {
         struct dpf_error e = {0};
         CU_ASSERT(dpf_op_check(*op, (*op)->parameters != NULL, &e) == DPF_OK);
-        CU_ASSERT((*op)->inputs >= 1 && (*op)->inputs <= DPF_NODE_INPUTS);
+        CU_ASSERT((*op)->inputs >= 1 && (*op)->more >= 0 &&
+                  (*op)->inputs + (*op)->more <= DPF_NODE_INPUTS);
         CU_ASSERT(((*op)->needs & (*op)->may) == 0);
         CU_ASSERT(dpf_op_find((*op)->name) == *op); /* no name twice */
         if ((*op)->absorbs) /* what is done at once has to work in place */
@@ -58,7 +59,8 @@ static void test_parameters_are_clipped(void)
                                "f = flatten o\n"
                                "v = reshape f shape=8x8x8\n"
                                "w = flatten v\n"
-                               "q = noise w sigma=0.5\n"
+                               "z = slice w from=3 count=500\n"
+                               "q = noise z sigma=0.5\n"
                                "d = dense q out=6\n"
                                "s = sigmoid d\n"
                                "h = tanh s\n"

@@ -369,13 +369,71 @@ static void test_conservation(void)
                                 "n = conv u out=2 kernel=2\n"
                                 "o = conv t out=2 kernel=1\n"
                                 "f = flatten o\n"
-                                "h = dense f out=5\n"
+                                "v = slice f from=0 count=40\n"
+                                "w = slice f from=40 count=10\n"
+                                "s = concat v w\n"
+                                "h = dense s out=5\n"
                                 "d = dropout h rate=0.25\n"
                                 "k = ball d\n"
                                 "y = dense k out=4\n"
                                 "output y\n";
-    for (int rule = 0; rule < 3; rule++)
+    static const char conditional[] = "input x 40\n"
+                                      "v = slice x from=0 count=30\n"
+                                      "u = slice x from=30 count=10\n"
+                                      "w = reshape v shape=2x5x3\n"
+                                      "c = conv w u out=4 kernel=2 visible=1\n"
+                                      "r = relu c\n"
+                                      "f = flatten r\n"
+                                      "d = dense f u out=5 visible=1\n"
+                                      "y = dense d out=3\n"
+                                      "output y\n";
+    for (int rule = 0; rule < 3; rule++) {
         conserve("a graph", graph, &dpf_relevance_rules[rule]);
+        conserve("conditions", conditional, &dpf_relevance_rules[rule]);
+    }
+}
+
+/* Forward and back again, with other weights. */
+static void run_again(struct fixture *f, int64_t n)
+{
+    dpf_network_forward(&f->net, n, f->x, false, NULL);
+    f->net.kernels->get(f->net.context, f->output, dpf_network_output(&f->net),
+                        (size_t)(n * f->out) * sizeof *f->output);
+    dpf_relevance_propagate(&f->relevance, n, f->output);
+}
+
+/* A dense layer with conditions is one that reads both vectors joined. */
+static void test_conditions(void)
+{
+    enum { V = 5, U = 3, OUT = 4, IN = V + U };
+    static const char apart[] = "input x 8\nv = slice x from=0 count=5\n"
+                                "u = slice x from=5 count=3\n"
+                                "y = dense v u out=4 visible=1\noutput y\n",
+                      joined[] = "input x 8\ny = dense x out=4\noutput y\n";
+    for (int rule = 0; rule < 3; rule++) {
+        struct dpf_relevance_plan plan = {
+            .rule = &dpf_relevance_rules[rule], .mu = 0.05, .alpha = 2};
+        struct fixture f, g;
+        float got[N * IN], want[N * IN];
+        begin(&f, apart, dpf_kernels_cpu(), &plan, N);
+        begin(&g, joined, dpf_kernels_cpu(), &plan, N);
+        const size_t *from = f.model.nodes[3].offset, *to = g.model.nodes[1].offset;
+        for (int o = 0; o < OUT; o++) {
+            float *row = g.parameters + to[0] + (size_t)(o * IN);
+            memcpy(row, f.parameters + from[0] + (size_t)(o * V), V * sizeof *row);
+            memcpy(row + V, f.parameters + from[DPF_CONDITION] + (size_t)(o * U),
+                   U * sizeof *row);
+        }
+        memcpy(g.parameters + to[1], f.parameters + from[1], OUT * sizeof *g.parameters);
+        memcpy(g.x, f.x, sizeof got);
+        run_again(&g, N);
+        dpf_network_read_relevance(&f.net, 0, N, got);
+        dpf_network_read_relevance(&g.net, 0, N, want);
+        for (int i = 0; i < N * IN; i++)
+            CU_ASSERT(fabsf(got[i] - want[i]) <= 1e-4F * (1 + fabsf(want[i])));
+        end(&f);
+        end(&g);
+    }
 }
 
 static void test_architectures(void)
@@ -513,6 +571,7 @@ static void test_lots(void)
 const struct dpf_test dpf_tests[] = {
     {"messages of Eqs. 4-8, and of alpha-beta and z+, one by one", test_equations},
     {"sums stay the same through every operation (Eq. 9)", test_conservation},
+    {"conditions are as a vector joined to what else is read", test_conditions},
     {"and through every architecture", test_architectures},
     {"only the stabiliser takes something away", test_stabiliser},
     {"lots: threads, the scores to explain, records onto [0,1]", test_lots},

@@ -126,6 +126,34 @@ static void test_volumes(void)
                  due, COUNT(due));
 }
 
+static const char energy[] = "input x 31\n"
+                             "v = slice x from=0 count=24\n"
+                             "w = reshape v shape=2x3x4\n"
+                             "u = slice x from=24 count=7\n"
+                             "c = conv w u out=5 kernel=2x3 visible=1\n"
+                             "f = flatten c\n"
+                             "d = dense f u out=3 visible=1\n"
+                             "y = dense d out=2 visible=1\n"
+                             "output y\n";
+
+static void test_energy_models(void)
+{
+    static const struct due due[] = {{"c.weight", "5x2x2x3"},
+                                     {"c.bias", "5"},
+                                     {"c.visible", "2"},
+                                     {"c.condition", "5x7"},
+                                     {"c.visible_condition", "2x7"},
+                                     {"d.weight", "3x20"},
+                                     {"d.bias", "3"},
+                                     {"d.visible", "20"},
+                                     {"d.condition", "3x7"},
+                                     {"d.visible_condition", "20x7"},
+                                     {"y.weight", "2x3"},
+                                     {"y.bias", "2"},
+                                     {"y.visible", "3"}};
+    check_layers(energy, due, COUNT(due));
+}
+
 static void test_depth_of_one(void)
 {
     /* a volume whose kernel has no depth keeps the dimension */
@@ -359,6 +387,7 @@ static void test_frames(void)
     for (size_t shift = 0; shift < 4; shift++) {
         check_frame(small, shift);
         check_frame(bits, shift);
+        check_frame(energy, shift);
         check_frame(nothing, shift);
     }
 }
@@ -677,6 +706,7 @@ const struct dpf_test dpf_tests[] = {
     {"dense, convolutions, group norms: PyTorch's names and shapes", test_pictures},
     {"volumes: PyTorch's names and shapes", test_volumes},
     {"a volume's kernel without depth keeps the dimension", test_depth_of_one},
+    {"energy models: visible biases, weights of conditions", test_energy_models},
     {"a network without parameters", test_nothing},
     {"dense over packed bits is turned round", test_bits},
     {"dense over as many packed bits as outputs is turned round", test_square_bits},

@@ -59,6 +59,13 @@ static bool parse_whole(const char *text, void *to)
     return dpf_parse_int(text, out) && *out >= 1 && *out <= 1 << 30;
 }
 
+/* A place, counted from 0. */
+static bool parse_place(const char *text, void *to)
+{
+    int64_t *out = to;
+    return dpf_parse_int(text, out) && *out >= 0 && *out <= 1 << 30;
+}
+
 static bool parse_channels(const char *text, void *to)
 {
     return parse_whole(text, to) && *(int64_t *)to <= 4096;
@@ -149,6 +156,8 @@ static const struct {
     {"scale", DPF_ATTRIBUTE_SCALE, AT(scale), parse_positive},
     {"function", DPF_ATTRIBUTE_FUNCTION, AT(function), parse_function},
     {"expansion", DPF_ATTRIBUTE_EXPANSION, AT(expansion), parse_expansion},
+    {"from", DPF_ATTRIBUTE_FROM, AT(first), parse_place},
+    {"count", DPF_ATTRIBUTE_COUNT, AT(count), parse_whole},
     {NULL, 0, 0, NULL},
 };
 

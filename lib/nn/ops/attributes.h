@@ -27,6 +27,8 @@ enum dpf_attribute {
     DPF_ATTRIBUTE_SCALE = 1 << 17,
     DPF_ATTRIBUTE_FUNCTION = 1 << 18,
     DPF_ATTRIBUTE_EXPANSION = 1 << 19,
+    DPF_ATTRIBUTE_FROM = 1 << 20,
+    DPF_ATTRIBUTE_COUNT = 1 << 21,
 };
 
 /* "1x28x28": one to four numbers from 1 to 2^30. */

@@ -3,9 +3,10 @@
  * Clipping. An example's gradient of w is the outer product of the float rows dy and x,
  * and that of b is dy: the norm is a product of norms, taken in double and rounded up by
  * the backend. The sum is one product of all rows, those of dy scaled first, each number
- * off by at most a 2^-24th of itself, or gone (scale_rows in kernels/table.inc). */
+ * off by at most a 2^-24th of itself, or gone (scale_rows in kernels/table.inc).
+ * Conditions (nn/ops/visible.h) are more values of x in this. */
 #include "nn/geometry.h"
-#include "nn/ops/op.h"
+#include "nn/ops/visible.h"
 #include "nn/relevance.h"
 
 #include "base/banned.h"
@@ -22,7 +23,7 @@ static enum dpf_status shape(struct dpf_node *n, const struct dpf_node *const *f
                                      : (struct dpf_shape){.rank = 2, .dim = {out, in}};
     n->parameters[1] = (struct dpf_shape){.rank = 1, .dim = {out}};
     n->parameter_count = n->bias ? 2 : 1;
-    return dpf_visible_bias(n, from[0], where, e);
+    return dpf_visible_parameters(n, from, where, e);
 }
 
 static const uint8_t *bits_of(const struct dpf_node_run *r)
@@ -38,12 +39,13 @@ static void forward(const struct dpf_node_run *r)
         r->k->dense_bits_forward(r->c, r->n, in, out, bits_of(r), w, b, r->y);
     else
         r->k->dense_forward(r->c, r->n, in, out, r->x, w, b, r->y);
+    dpf_conditions_add(r, dpf_hidden_side(r), r->y);
 }
 
 static void backward(const struct dpf_node_run *r, float *dx)
 {
     r->k->dense_backward_data(r->c, r->n, dpf_run_input(r), r->node->out, r->dy,
-                              dpf_run_parameter(r, 0), dx);
+                              dpf_run_parameter(r, dpf_run_weights(r)), dx);
 }
 
 static void gradients(const struct dpf_node_run *r)
@@ -57,6 +59,7 @@ static void gradients(const struct dpf_node_run *r)
     r->k->gemm(r->c, true, false, out, in, r->n, 1, r->dy, r->x, 1, dw);
     if (db)
         r->k->sum_bias(r->c, r->n, out, r->dy, db);
+    dpf_conditions_gradient(r, dpf_hidden_side(r), r->dy);
 }
 
 static struct dpf_example_room room(const struct dpf_node_run *r)
@@ -75,6 +78,7 @@ static void example_norms(const struct dpf_node_run *r)
     else
         r->k->dense_example_norms(r->c, r->n, in, out, bias, r->x, r->dy,
                                   r->net->squares);
+    dpf_conditions_norms(r, r->dy);
 }
 
 static void add_clipped(const struct dpf_node_run *r)
@@ -125,6 +129,7 @@ static const struct dpf_op_linear linear = {sums, back, spread_bias};
 const struct dpf_op dpf_op_dense = {
     .name = "dense",
     .inputs = 1,
+    .more = 1,
     .needs = DPF_ATTRIBUTE_OUT,
     .may = DPF_ATTRIBUTE_BIAS | DPF_ATTRIBUTE_VISIBLE,
     .reads_bits = true,

@@ -34,6 +34,8 @@ struct dpf_node_run dpf_node_run_of(struct dpf_network *net, size_t i, int which
 /* Parameter k of the node, and the sum of its gradients; NULL if it has no such one. */
 const float *dpf_run_parameter(const struct dpf_node_run *r, int k);
 float *dpf_run_gradient(const struct dpf_node_run *r, int k);
+/* Number of the parameter that the input in hand is weighed with. */
+int dpf_run_weights(const struct dpf_node_run *r);
 /* Numbers in a record of the node's value and of its input's; its channels. */
 int64_t dpf_run_record(const struct dpf_node_run *r);
 int64_t dpf_run_input(const struct dpf_node_run *r);
@@ -81,7 +83,7 @@ struct dpf_op_parameters {
 /* An operation whose results are weighted sums of what it reads, for relevance. */
 struct dpf_op_linear {
     /* y = x w without the bias, and x = s w', the same sums backwards; for any x and w of
-     * the node's shapes. Packed bits come as numbers. */
+     * the shapes of the input in hand and its weights. Packed bits come as numbers. */
     void (*sums)(const struct dpf_node_run *r, const float *x, const float *w, float *y);
     void (*back)(const struct dpf_node_run *r, const float *s, const float *w, float *x);
     /* Share s times the bias out in equal parts to the values that each result is made
@@ -91,13 +93,14 @@ struct dpf_op_linear {
 };
 
 struct dpf_op {
-    const char *name; /* as it stands in a network's text */
-    int inputs;
+    const char *name;    /* as it stands in a network's text */
+    int inputs, more;    /* that it reads, and that it may read besides */
     unsigned needs, may; /* attributes, DPF_ATTRIBUTE_* */
     bool reads_bits;     /* packed bits may be its input */
     enum dpf_in_place in_place;
     bool keeps_value;             /* backward reads the value that it made */
-    const struct dpf_op *absorbs; /* does this one at once, if it follows in place */
+    const struct dpf_op *absorbs; /* does this one at once, if it follows in place and
+                                   * there is but one input */
     size_t place_bytes; /* kept for each value from forward to backward (layer->places) */
     enum dpf_sign sign;
     /* Shape and parameters from the inputs' shapes. What does not fit is DPF_USAGE. */
@@ -136,11 +139,6 @@ void dpf_relevance_linear(struct dpf_relevance *rel, const struct dpf_node_run *
 enum dpf_status dpf_shape_misfit(const struct dpf_node *n, const struct dpf_node *from,
                                  const char *where, const char *what,
                                  struct dpf_error *e);
-/* With `visible=1`, the third parameter: a bias of what the node reads, one for each
- * value of a vector or each channel of a picture. Only its energy depends on it
- * (nn/energy.h), never the node's value, so no other gradient does. */
-enum dpf_status dpf_visible_bias(struct dpf_node *n, const struct dpf_node *from,
-                                 const char *where, struct dpf_error *e);
 /* Channels, height and width, with or without depth. */
 bool dpf_shape_is_spatial(const struct dpf_shape *s);
 struct dpf_shape dpf_shape_with_space(const struct dpf_shape *like, int64_t channels,

@@ -9,32 +9,16 @@
 
 extern const struct dpf_op dpf_op_leaky_relu, dpf_op_noise, dpf_op_reshape,
     dpf_op_sigmoid, dpf_op_tanh, dpf_op_cap, dpf_op_softmax, dpf_op_lrn, dpf_op_min_max,
-    dpf_op_dropout, dpf_op_concat, dpf_op_upsample, dpf_op_ball, dpf_op_polynomial;
+    dpf_op_dropout, dpf_op_concat, dpf_op_upsample, dpf_op_ball, dpf_op_polynomial,
+    dpf_op_slice;
 
 const struct dpf_op *const dpf_ops[] = {
-    &dpf_op_dense,
-    &dpf_op_conv,
-    &dpf_op_conv_transpose,
-    &dpf_op_max_pool,
-    &dpf_op_average_pool,
-    &dpf_op_relu,
-    &dpf_op_leaky_relu,
-    &dpf_op_sigmoid,
-    &dpf_op_tanh,
-    &dpf_op_cap,
-    &dpf_op_softmax,
-    &dpf_op_lrn,
-    &dpf_op_min_max,
-    &dpf_op_group_norm,
-    &dpf_op_dropout,
-    &dpf_op_noise,
-    &dpf_op_flatten,
-    &dpf_op_reshape,
-    &dpf_op_concat,
-    &dpf_op_upsample,
-    &dpf_op_ball,
-    &dpf_op_polynomial,
-    NULL,
+    &dpf_op_dense,        &dpf_op_conv,       &dpf_op_conv_transpose, &dpf_op_max_pool,
+    &dpf_op_average_pool, &dpf_op_relu,       &dpf_op_leaky_relu,     &dpf_op_sigmoid,
+    &dpf_op_tanh,         &dpf_op_cap,        &dpf_op_softmax,        &dpf_op_lrn,
+    &dpf_op_min_max,      &dpf_op_group_norm, &dpf_op_dropout,        &dpf_op_noise,
+    &dpf_op_flatten,      &dpf_op_reshape,    &dpf_op_slice,          &dpf_op_concat,
+    &dpf_op_upsample,     &dpf_op_ball,       &dpf_op_polynomial,     NULL,
 };
 
 const struct dpf_op *dpf_op_find(const char *name)
@@ -110,6 +94,11 @@ float *dpf_run_gradient(const struct dpf_node_run *r, int k)
     return dpf_network_gradient(r->net, r->i, k);
 }
 
+int dpf_run_weights(const struct dpf_node_run *r)
+{
+    return r->which == 0 ? 0 : DPF_CONDITION;
+}
+
 int64_t dpf_run_record(const struct dpf_node_run *r)
 {
     return dpf_nn_elements(&r->node->shape);
@@ -150,19 +139,6 @@ enum dpf_status dpf_shape_misfit(const struct dpf_node *n, const struct dpf_node
     dpf_shape_format(&from->shape, shape, sizeof shape);
     return dpf_fail(e, DPF_USAGE, "%s: '%s' (%s) cannot read '%s' of shape %s: %s", where,
                     n->name, n->op->name, from->name, shape, what);
-}
-
-enum dpf_status dpf_visible_bias(struct dpf_node *n, const struct dpf_node *from,
-                                 const char *where, struct dpf_error *e)
-{
-    if (!n->visible)
-        return DPF_OK;
-    if (!n->bias || from->bits)
-        return dpf_shape_misfit(n, from, where,
-                                "'visible=1' needs numbers, and a bias beside it", e);
-    n->parameters[2] = (struct dpf_shape){.rank = 1, .dim = {from->shape.dim[0]}};
-    n->parameter_count = 3;
-    return DPF_OK;
 }
 
 bool dpf_shape_is_spatial(const struct dpf_shape *s)

@@ -311,6 +311,60 @@ static const struct {
                       "o1 = dropout f rate=0.4\n"
                       "y = dense o1 out=10\n"
                       "output y\n"},
+    /* pCDBN's convolutional deep belief network (Phan et al. 2017, section 4.2): 32 and
+     * 64 filters of 5x5, 25 hidden units, each layer a restricted Boltzmann machine. */
+    {"cdbn-mnist", "input x 1x28x28\n"
+                   "c1 = conv x out=32 kernel=5 pad=2 visible=1\n"
+                   "h1 = sigmoid c1\n"
+                   "p1 = max-pool h1 kernel=2\n"
+                   "c2 = conv p1 out=64 kernel=5 visible=1\n"
+                   "h2 = sigmoid c2\n"
+                   "p2 = max-pool h2 kernel=2\n"
+                   "f = flatten p2\n"
+                   "d1 = dense f out=25 visible=1\n"
+                   "h3 = sigmoid d1\n"
+                   "y = dense h3 out=10\n"
+                   "output y\n"},
+    /* The same with hidden units' probabilities as polynomials (TCDBN). What the paper
+     * divides by, a norm of the data, is a public number here. */
+    {"tcdbn-mnist", "input x 1x28x28\n"
+                    "c1 = conv x out=32 kernel=5 pad=2\n"
+                    "h1 = polynomial c1 degree=7 scale=4\n"
+                    "p1 = max-pool h1 kernel=2\n"
+                    "c2 = conv p1 out=64 kernel=5\n"
+                    "h2 = polynomial c2 degree=7 scale=4\n"
+                    "p2 = max-pool h2 kernel=2\n"
+                    "f = flatten p2\n"
+                    "d1 = dense f out=25\n"
+                    "h3 = polynomial d1 degree=7 scale=4\n"
+                    "y = dense h3 out=10\n"
+                    "output y\n"},
+    /* Filters from the patches' released moments, then how much of each in every 4x4
+     * square, relative to the record's other features: for a private head. */
+    {"filters-mnist", "input x 1x28x28\n"
+                      "c1 = conv x out=32 kernel=7 pad=3\n"
+                      "r1 = relu c1\n"
+                      "p1 = average-pool r1 kernel=4\n"
+                      "g1 = group-norm p1 groups=8\n"
+                      "f = flatten g1\n"
+                      "output f\n"},
+    {"filters-digits", "input x 1x8x8\n"
+                       "c1 = conv x out=16 kernel=3 pad=1\n"
+                       "r1 = relu c1\n"
+                       "p1 = average-pool r1 kernel=2\n"
+                       "g1 = group-norm p1 groups=4\n"
+                       "f = flatten g1\n"
+                       "output f\n"},
+    /* The same kind of network as cdbn-mnist for the embedded digits. */
+    {"cdbn-digits", "input x 1x8x8\n"
+                    "c1 = conv x out=24 kernel=3 pad=1 visible=1\n"
+                    "h1 = sigmoid c1\n"
+                    "p1 = max-pool h1 kernel=2\n"
+                    "c2 = conv p1 out=40 kernel=3 visible=1\n"
+                    "h2 = sigmoid c2\n"
+                    "f = flatten h2\n"
+                    "y = dense f out=10\n"
+                    "output y\n"},
     /* Small enough for a test, on the embedded digits. */
     {"tiny", "input x 1x8x8\n"
              "c1 = conv x out=8 kernel=3 pad=1\n"
@@ -323,10 +377,11 @@ static const struct {
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
 const char *const dpf_architecture_names[] = {
-    "abadi-mnist", "adlm-mnist",   "adlm-cifar",     "cnm-mnist",     "cnm-cifar",
-    "latent-fc",   "plain-mnist",  "plain-cifar",    "unet3d",        "tiny",
-    "dpsgd-mnist", "dpsgd-digits", "oriented-mnist", "dpsgd-cifar",   "latent-fc256",
-    "embed-mnist", "glyphs-mnist", "patches-cifar",  "teacher-mnist", NULL};
+    "abadi-mnist", "adlm-mnist",    "adlm-cifar",     "cnm-mnist",     "cnm-cifar",
+    "latent-fc",   "plain-mnist",   "plain-cifar",    "unet3d",        "tiny",
+    "dpsgd-mnist", "dpsgd-digits",  "oriented-mnist", "dpsgd-cifar",   "latent-fc256",
+    "embed-mnist", "glyphs-mnist",  "patches-cifar",  "teacher-mnist", "cdbn-mnist",
+    "tcdbn-mnist", "filters-mnist", "filters-digits", "cdbn-digits",   NULL};
 
 const char *dpf_architecture(const char *name)
 {

@@ -297,6 +297,26 @@ static void test_all_pairs_of_largest_degree(void)
             }
 }
 
+/* What is below the bound is the record's moments themselves, in steps; what is cut is
+ * never more than they are. */
+static void check_cut(const struct dpf_energy_form *f, struct dpf_energy_worker *w,
+                      const float *record, const int64_t *sums)
+{
+    bool l2 = f->plan.variant == DPF_ENERGY_GAUSSIAN;
+    double norm = 0;
+    dpf_patch_moments_of(&f->moments, record, &w->room);
+    double *v = w->room.moments;
+    for (size_t i = 0; i < f->moments.count; i++) {
+        v[i] = floor(ldexp(v[i], -f->shift));
+        norm += l2 ? v[i] * v[i] : v[i];
+    }
+    bool whole = (l2 ? sqrt(norm) : norm) < f->bound * (1 - 2e-9);
+    size_t wrong = 0;
+    for (size_t i = 0; i < f->moments.count; i++)
+        wrong += whole ? (double)sums[i] != v[i] : (double)sums[i] > v[i];
+    CU_ASSERT(wrong == 0);
+}
+
 /* Larger pictures, hostile records, every clip and epsilon that is accepted: the bound
  * holds, and integers stay where they are exact. */
 static void hold_bound(const struct dpf_energy_plan *plan)
@@ -323,6 +343,7 @@ static void hold_bound(const struct dpf_energy_plan *plan)
         integers_of(&f, &w, record, 1, sums);
         uint64_t norm = distance(sums, NULL, f.moments.count, l2);
         BELOW("norm", (double)norm, l2 ? f.bound * f.bound : f.bound);
+        check_cut(&f, &w, record, sums);
         long double apart = (long double)f.bound * (plan->replace_one ? 2 : 1);
         CU_ASSERT(apart / (long double)scale <= cost_proven(&f));
     }

@@ -22,7 +22,7 @@
 
 const char dpf_suite[] = "energy form";
 
-enum { DEGREE = DPF_MOMENTS_MOST_DEGREE, MOST_VALUES = 128 };
+enum { DEGREE = DPF_MOMENTS_MOST_DEGREE, MOST_VALUES = 784 };
 
 static struct dpf_seeded dice;
 
@@ -168,12 +168,16 @@ static size_t wrong_moments(const struct shape *s, int degree)
 
 static void test_moments(void)
 {
+    static const struct shape large[] = {{1, 28, 28, 5, 5, 1}, {3, 16, 16, 3, 3, 1}};
     dpf_seeded_init(&dice, "test-energy-form", 1, 0);
     for (size_t i = 0; i < COUNT(shapes); i++)
         for (int degree = 2; degree <= 8; degree++)
             CU_ASSERT(wrong_moments(&shapes[i], degree) == 0);
     for (int degree = 9; degree <= DEGREE; degree++)
         CU_ASSERT(wrong_moments(&shapes[2], degree) == 0);
+    for (size_t i = 0; i < COUNT(large); i++)
+        for (int degree = 2; degree <= 3; degree++)
+            CU_ASSERT(wrong_moments(&large[i], degree) == 0);
 }
 
 /* ------------------------------------------------------------- what one record adds */

@@ -97,7 +97,7 @@ static bool fits(const struct dpf_energy_record *r)
     for (size_t i = 0; i < r->count; i++)
         if (!isfinite(r->coefficients[i]))
             return false;
-    return all == r->count && isfinite(*r->visible) && *r->noise >= 0 &&
+    return all > 0 && all == r->count && isfinite(*r->visible) && *r->noise >= 0 &&
            isfinite(*r->noise);
 }
 

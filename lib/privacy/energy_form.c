@@ -283,7 +283,7 @@ static enum dpf_status add_printed_noise(struct dpf_energy_form *f, struct dpf_r
         status = dpf_fail_memory(e);
     if (status == DPF_OK) {
         f->public_epsilon = (all + f->laplace.step * (double)(f->coefficients + 1)) /
-                            f->laplace.scale * (1 + 1e-12);
+                            f->laplace.scale * (1 + 0x1p-24);
         for (size_t i = 0; i <= f->coefficients; i++)
             noise[i] = dpf_grid_round(i < f->coefficients ? coefficients[i] : *visible,
                                       f->laplace.step);

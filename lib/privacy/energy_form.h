@@ -31,10 +31,15 @@
  *   of each l, and on that of c; D = 2 max over records of sum_positions sum_l |alpha_l|
  *   Z^-l s^(l+1) + sum v, s = 1 + the sum of the patch's values (Eq. 15). Claimed:
  *   epsilon. Proven: nothing, as D is read from the records (a local sensitivity), and
- *   noise of a scale that depends on a record tells of it. Were the scale public, the
- *   release would be `public_epsilon`-DP for replace-one: all moments of a record lie
- *   between 0 and those of a record of ones, so coefficients move by at most
- *   S = positions sum_l |alpha_l| Z^-l q^(l+1) + visible units in L1.
+ *   noise of a scale that depends on a record tells of it; the scale itself is stated
+ *   beside the coefficients, and in the ledger. Were it public, the release would be
+ *   `public_epsilon`-DP for replace-one: all moments of a record lie between 0 and those
+ *   of a record of ones, so coefficients move by at most
+ *   S = positions sum_l |alpha_l| Z^-l q^(l+1) + visible units in L1. Coefficients are
+ *   doubles, a product of three numbers each: of n records, roundings add at most
+ *   n S 2^-51 for both neighbours, below S 2^-24 for 2^25 records. Rounding to the
+ *   noise's grid adds a step for each. (The sum of visible units is exact up to 2^53
+ *   steps of 2^-bits.)
  * - plain: no noise, for comparison. */
 #ifndef DPF_PRIVACY_ENERGY_FORM_H
 #define DPF_PRIVACY_ENERGY_FORM_H

@@ -28,7 +28,7 @@ static const struct variant {
     enum dpf_energy_variant is;
     const char *source, *theorem;
 } rows[] = {{"paper", DPF_ENERGY_PAPER, "Phan et al. 2017 (pCDBN), Lemma 2",
-             "Laplace noise on the coefficients, for that scale and any records"},
+             "none: the mechanism's epsilon is what it would be with a public scale"},
             {"sound", DPF_ENERGY_SOUND, "functional mechanism, Laplace noise on moments",
              "Laplace on integers whose L1 norm is measured"},
             {"gaussian", DPF_ENERGY_GAUSSIAN, "Balle and Wang 2018",
@@ -38,7 +38,7 @@ static const struct variant {
 
 static const char why_printed[] =
     "the paper's sensitivity (Eq. 15) is the largest that the records at hand have, so "
-    "the scale of the noise tells of them";
+    "the scale of the noise tells of them, and it leaves with the coefficients";
 
 static enum dpf_status check_energy(const struct dpf_perturb *p,
                                     const struct dpf_stage *s, struct dpf_error *e)
@@ -155,10 +155,11 @@ static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
     }
     if (p->paper)
         add_none(s, why_printed);
-    double proven = l2 ? p->epsilon : local ? f->public_epsilon : f->laplace.epsilon;
+    double pure = local ? f->public_epsilon : f->laplace.epsilon;
+    double proven = local ? INFINITY : l2 ? p->epsilon : pure;
     const struct dpf_mechanism_event event = {
         .spending = dpf_perturb_spending(l2 ? &dpf_spending_gaussian : &dpf_spending_pure,
-                                         l2 ? f->gaussian.noise_multiplier : proven),
+                                         l2 ? f->gaussian.noise_multiplier : pure),
         .sampling = "none",
         .norm = l2 ? "l2" : "l1",
         .sensitivity = l2 ? f->gaussian.sensitivity_l2 * unit

@@ -6,21 +6,25 @@
 
 #include "base/banned.h"
 
-enum field { COEFFICIENTS, EXPANSION, PATCH, VISIBLE, NOISE, FIELDS };
+enum field { COEFFICIENTS, EXPANSION, PATCH, CONDITIONS, VISIBLE, NOISE, FIELDS };
 
-static const char *const names[FIELDS] = {"coefficients", "expansion", "patch", "visible",
-                                          "noise"};
+static const char *const names[FIELDS] = {"coefficients", "expansion", "patch",
+                                          "conditions",   "visible",   "noise"};
+
+static enum dpf_dtype type_of(int field)
+{
+    return field == PATCH || field == CONDITIONS ? DPF_I64 : DPF_F64;
+}
 
 enum dpf_status dpf_energy_declare(struct dpf_header *h, size_t count, int degree,
                                    struct dpf_error *e)
 {
     const struct dpf_shape shapes[FIELDS] = {
-        {1, {count}}, {1, {(uint64_t)degree + 1}}, {1, {3}}, {0}, {0}};
+        {1, {count}}, {1, {(uint64_t)degree + 1}}, {1, {3}}, {0}, {0}, {0}};
     bool good = true;
     dpf_header_drop_fields(h);
     for (int i = 0; i < FIELDS; i++)
-        good = good && dpf_header_add_field(h, names[i], i == PATCH ? DPF_I64 : DPF_F64,
-                                            &shapes[i]);
+        good = good && dpf_header_add_field(h, names[i], type_of(i), &shapes[i]);
     h->has_records = true;
     h->records = 1;
     return good ? DPF_OK : dpf_fail(e, DPF_SYSTEM, "the energy does not fit a header");
@@ -33,6 +37,7 @@ static struct dpf_energy_record views_of(const struct dpf_tensor *const *t)
                                       .coefficients = t[COEFFICIENTS]->data,
                                       .expansion = t[EXPANSION]->data,
                                       .patch = t[PATCH]->data,
+                                      .conditions = t[CONDITIONS]->data,
                                       .visible = t[VISIBLE]->data,
                                       .noise = t[NOISE]->data};
 }
@@ -62,11 +67,11 @@ enum dpf_status dpf_energy_send(struct dpf_stage *s, struct dpf_batch *take_b,
 
 enum dpf_status dpf_energy_expect(struct dpf_header *h, struct dpf_error *e)
 {
-    static const int ranks[FIELDS] = {1, 1, 1, 0, 0};
+    static const int ranks[FIELDS] = {1, 1, 1, 0, 0, 0};
     for (int i = 0; i < FIELDS; i++) {
         const struct dpf_field *f = dpf_header_field(h, names[i]);
-        if (!f || f->dtype != (i == PATCH ? DPF_I64 : DPF_F64) ||
-            f->shape.rank != ranks[i] || (i == PATCH && f->shape.dim[0] != 3) ||
+        if (!f || f->dtype != type_of(i) || f->shape.rank != ranks[i] ||
+            (i == PATCH && f->shape.dim[0] != 3) ||
             (i == EXPANSION &&
              (f->shape.dim[0] < 2 || f->shape.dim[0] > DPF_MOMENTS_MOST_DEGREE)))
             return dpf_fail(e, DPF_BAD_STREAM,
@@ -86,6 +91,9 @@ static bool fits(const struct dpf_energy_record *r)
             return false;
         p *= (double)r->patch[i];
     }
+    if (*r->conditions < 0 || *r->conditions > DPF_MOMENTS_MOST)
+        return false;
+    p += (double)*r->conditions;
     if (p > DPF_MOMENTS_MOST)
         return false;
     for (int l = 0; l <= r->degree; l++) {

@@ -6,6 +6,7 @@
  *                 degree l + 1 of (b, w_1, ..., w_p), in lexicographic order
  *   expansion     f64 [L + 1]: alpha_l Z^-l
  *   patch         i64 [3]: channels, height, width
+ *   conditions    i64: how many values stand behind the patch, p includes them
  *   visible       f64: the coefficient of the visible bias, 0 if it was not released
  *   noise         f64: the deviation of the noise on the moments of the highest degree;
  *                 of the paper's variant, on every coefficient */
@@ -18,7 +19,7 @@ struct dpf_energy_record {
     size_t count; /* of coefficients */
     int degree;   /* L */
     double *coefficients, *expansion;
-    int64_t *patch;
+    int64_t *patch, *conditions;
     double *visible, *noise;
 };
 

@@ -167,7 +167,7 @@ static double visible_sum(const struct dpf_energy_form *f, const float *record)
 {
     const struct dpf_patch_plan *p = &f->plan.patches;
     double scale = ldexp(1, f->moments.bits), sum = 0;
-    for (size_t i = 0; i < p->channels * p->height * p->width; i++) {
+    for (size_t i = 0; i < dpf_patch_picture(p); i++) {
         double v = (double)record[i];
         sum += v >= 0 ? rint(fmin(v, 1) * scale) : 0;
     }
@@ -178,7 +178,7 @@ void dpf_energy_add(const struct dpf_energy_form *f, struct dpf_energy_worker *w
                     const float *records, size_t count)
 {
     const struct dpf_patch_plan *p = &f->plan.patches;
-    size_t values = p->channels * p->height * p->width;
+    size_t values = dpf_patch_record(p);
     bool cut =
         f->plan.variant == DPF_ENERGY_SOUND || f->plan.variant == DPF_ENERGY_GAUSSIAN;
     double *v = w->room.moments;
@@ -269,8 +269,7 @@ static enum dpf_status add_printed_noise(struct dpf_energy_form *f, struct dpf_r
 {
     const struct dpf_energy_plan *p = &f->plan;
     const struct dpf_patch_moments *m = &f->moments;
-    size_t values = p->patches.channels * p->patches.height * p->patches.width;
-    double all = (double)values, q = (double)m->variables;
+    double all = (double)dpf_patch_picture(&p->patches), q = (double)m->variables;
     for (int l = 0; l <= top_of(p); l++)
         all += (double)m->positions * fabs(p->alpha[l]) * pow(q, l + 1);
     /* without a record there is nothing to measure: then what ones would give */

@@ -2,13 +2,14 @@
  * through its coefficients (the functional mechanism, pCDBN: Phan et al. 2017).
  *
  * With the probability of a hidden unit in its place, and the sigmoid expanded as
- * sum_l alpha_l X^l of X = w.u / Z (u: a patch with a 1 in front; w: a filter with its
- * bias in front; Z: a public constant), the energy of one group of hidden units is
- *     E(w, c) = - sum_records ( sum_positions sum_l alpha_l Z^-l (w.u)^(l+1) + c sum v ),
- * a polynomial in w. Its coefficients are the same for every group, so one release serves
- * all of them (the one reading in which pCDBN's maximum over groups, Eq. 15, is right).
- * That of the monomial w^a of degree l + 1 is - alpha_l Z^-l times the multinomial
- * coefficient of a times the moment of a (privacy/patch_moments.h).
+ * sum_l alpha_l X^l of X = w.u / Z (u: a patch with a 1 in front, and conditions behind;
+ * w: a filter with its bias in front, and the weights of conditions behind, which is what
+ * pCDBN's dynamic bias adds (Eq. 25); Z: a public constant), the energy of one group of
+ * hidden units is E(w, c) = - sum_records ( sum_positions sum_l alpha_l Z^-l (w.u)^(l+1)
+ * + c sum v ), a polynomial in w. Its coefficients are the same for every group, so one
+ * release serves all of them (the one reading in which pCDBN's maximum over groups, Eq.
+ * 15, is right). That of the monomial w^a of degree l + 1 is - alpha_l Z^-l times the
+ * multinomial coefficient of a times the moment of a (privacy/patch_moments.h).
  *
  * Claims, for values in [0, 1]:
  *
@@ -101,7 +102,7 @@ enum dpf_status dpf_energy_worker_init(struct dpf_energy_worker *w,
                                        struct dpf_error *e);
 void dpf_energy_worker_release(struct dpf_energy_worker *w);
 
-/* Add records, [count, channels, height, width]. */
+/* Add records, [count, dpf_patch_record()]. */
 void dpf_energy_add(const struct dpf_energy_form *f, struct dpf_energy_worker *w,
                     const float *records, size_t count);
 /* A worker's sums into the form's; the worker's are 0 again. */

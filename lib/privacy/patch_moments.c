@@ -31,6 +31,16 @@ size_t dpf_multichoose_rank(size_t n, size_t k, const size_t *a)
     return rank;
 }
 
+size_t dpf_patch_picture(const struct dpf_patch_plan *p)
+{
+    return p->channels * p->height * p->width;
+}
+
+size_t dpf_patch_record(const struct dpf_patch_plan *p)
+{
+    return dpf_patch_picture(p) + p->conditions;
+}
+
 /* ----------------------------------------------------------------------------- setup */
 
 static enum dpf_status check_plan(const struct dpf_patch_plan *p, struct dpf_error *e)
@@ -44,13 +54,16 @@ static enum dpf_status check_plan(const struct dpf_patch_plan *p, struct dpf_err
         return dpf_fail(e, DPF_USAGE, "patches of %zux%zu do not fit pictures of %zux%zu",
                         p->kernel_height, p->kernel_width, p->height, p->width);
     if (!dpf_mul_size(p->kernel_height, p->kernel_width, &variables) ||
-        !dpf_mul_size(variables, p->channels, &variables) || variables >= most ||
+        !dpf_mul_size(variables, p->channels, &variables) || p->conditions >= most ||
+        (variables += p->conditions) >= most ||
         dpf_multichoose(variables + 1, (size_t)p->degree) == SIZE_MAX)
-        return dpf_fail(e, DPF_USAGE,
-                        "an energy of degree %d of %zux%zux%zu patches has more than %zu "
-                        "coefficients: a smaller kernel, or a smaller degree",
-                        p->degree - 1, p->channels, p->kernel_height, p->kernel_width,
-                        most);
+        return dpf_fail(
+            e, DPF_USAGE,
+            "an energy of degree %d of %zux%zux%zu patches and %zu conditions "
+            "has more than %zu coefficients: a smaller kernel, or a smaller "
+            "degree",
+            p->degree - 1, p->channels, p->kernel_height, p->kernel_width, p->conditions,
+            most);
     return DPF_OK;
 }
 
@@ -95,7 +108,7 @@ enum dpf_status dpf_patch_moments_init(struct dpf_patch_moments *m,
         return status;
     *m = (struct dpf_patch_moments){
         .plan = *p,
-        .variables = 1 + p->channels * p->kernel_height * p->kernel_width,
+        .variables = 1 + p->channels * p->kernel_height * p->kernel_width + p->conditions,
         .rows = (p->height - p->kernel_height) / p->stride + 1,
         .columns = (p->width - p->kernel_width) / p->stride + 1,
         .left = (size_t)p->degree / 2,
@@ -175,7 +188,8 @@ static uint64_t cut_patches(const struct dpf_patch_moments *m, const float *reco
     const struct dpf_patch_plan *p = &m->plan;
     double scale = ldexp(1, m->bits);
     uint64_t clipped = 0, ignored = 0;
-    for (size_t i = 0; i < p->channels * p->height * p->width; i++)
+    const float *conditions = record + dpf_patch_picture(p);
+    for (size_t i = 0; i < dpf_patch_record(p); i++)
         to_grid(record[i], scale, &clipped);
     for (size_t y = 0; y < m->rows; y++)
         for (size_t x = 0; x < m->columns; x++) {
@@ -188,6 +202,8 @@ static uint64_t cut_patches(const struct dpf_patch_moments *m, const float *reco
                     for (size_t j = 0; j < p->kernel_width; j++)
                         *out++ = to_grid(row[j], scale, &ignored);
                 }
+            for (size_t c = 0; c < p->conditions; c++)
+                *out++ = to_grid(conditions[c], scale, &ignored);
         }
     return clipped;
 }

@@ -1,11 +1,12 @@
 /* Moments of patches of a record, as exact integers.
  *
  * A patch of a picture, read channel by channel and row by row, with a constant 1 in
- * front, is a vector u of q numbers in [0, 1]. The moments of degree D of a record are
- *     m_a = sum over positions of u_(a_1) u_(a_2) ... u_(a_D),  a_1 <= a_2 <= ... <= a_D,
- * in lexicographic order of a: C(q + D - 1, D) of them. As u_0 = 1, those of all lower
- * degrees are among them. A polynomial energy of degree D of a convolutional restricted
- * Boltzmann machine depends on a data set through the sum of these alone
+ * front and the record's conditions behind, if it has any, is a vector u of q numbers in
+ * [0, 1]. A record is its picture, then its conditions. The moments of degree D of a
+ * record are m_a = sum over positions of u_(a_1) u_(a_2) ... u_(a_D),  a_1 <= a_2 <= ...
+ * <= a_D, in lexicographic order of a: C(q + D - 1, D) of them. As u_0 = 1, those of all
+ * lower degrees are among them. A polynomial energy of degree D of a convolutional
+ * restricted Boltzmann machine depends on a data set through the sum of these alone
  * (privacy/energy_form.h).
  *
  * Claim. The integers are a function of the record alone: not of threads, of the order of
@@ -28,7 +29,8 @@ enum { DPF_MOMENTS_MOST = 1 << 22, DPF_MOMENTS_MOST_DEGREE = 12 };
 struct dpf_patch_plan {
     size_t channels, height, width;
     size_t kernel_height, kernel_width, stride;
-    int degree; /* D, at least 2 */
+    size_t conditions; /* values of a record that are in each of its patches */
+    int degree;        /* D, at least 2 */
 };
 
 struct dpf_patch_moments {
@@ -47,6 +49,10 @@ struct dpf_patch_moments {
 struct dpf_patch_room {
     double *patches, *left, *right, *products, *moments;
 };
+
+/* Values of a record's picture; of a record. */
+size_t dpf_patch_picture(const struct dpf_patch_plan *p);
+size_t dpf_patch_record(const struct dpf_patch_plan *p);
 
 /* C(n + k - 1, k), ways to choose k of n with repetition; SIZE_MAX if there are more than
  * DPF_MOMENTS_MOST. */

@@ -82,6 +82,36 @@ static enum dpf_status parse_kernel(const struct dpf_perturb *p,
     return DPF_OK;
 }
 
+/* "CxHxW": the first values of a vector are a picture, the others conditions. */
+static enum dpf_status parse_picture(const struct dpf_perturb *p,
+                                     const struct dpf_field *f,
+                                     struct dpf_patch_plan *plan, struct dpf_error *e)
+{
+    const char *at = p->picture;
+    uint64_t size[3] = {0}, values = dpf_shape_elements(&f->shape), all = 1;
+    bool good = f->shape.rank == 1;
+    for (int i = 0; good && i < 3; i++) {
+        char *end;
+        good = *at >= '1' && *at <= '9';
+        size[i] = good ? strtoull(at, &end, 10) : 0;
+        good = good && size[i] <= values && *end == (i < 2 ? 'x' : 0);
+        all = good ? all * size[i] : 0; /* each is at most 2^32: values fit a record */
+        good = good && all <= values;
+        at = good ? end + 1 : at;
+    }
+    if (!good)
+        return dpf_fail(
+            e, DPF_USAGE,
+            "option '--picture' needs a size CxHxW of at most the values of a "
+            "vector, not '%s' of field '%s'",
+            p->picture, f->name);
+    plan->channels = (size_t)size[0];
+    plan->height = (size_t)size[1];
+    plan->width = (size_t)size[2];
+    plan->conditions = (size_t)(values - all);
+    return DPF_OK;
+}
+
 /* Pictures within [0, 1]; a vector is a picture of one row. */
 static enum dpf_status take_patches(const struct dpf_perturb *p,
                                     const struct dpf_field *f,
@@ -105,7 +135,8 @@ static enum dpf_status take_patches(const struct dpf_perturb *p,
         .width = (size_t)d[f->shape.rank - 1],
         .stride = p->stride ? (size_t)p->stride : 1,
         .degree = (int)p->degree + 1};
-    return parse_kernel(p, plan, e);
+    enum dpf_status status = p->picture ? parse_picture(p, f, plan, e) : DPF_OK;
+    return status == DPF_OK ? parse_kernel(p, plan, e) : status;
 }
 
 /* alpha_l Z^-l. What is below 1e-14 of the largest is an error of the expansion's own
@@ -188,7 +219,8 @@ static enum dpf_status open_energy(struct dpf_perturb *p, struct dpf_stage *s,
                                    .clip = p->gaussian ? p->clip_l2 : p->clip_l1};
     enum dpf_status status = take_patches(p, &s->in.fields[p->x], &plan.patches, e);
     double inputs = (double)(plan.patches.channels * plan.patches.kernel_height *
-                             plan.patches.kernel_width);
+                             plan.patches.kernel_width) +
+                    (double)plan.patches.conditions;
     if (status == DPF_OK) /* by default filters within [-1, 1] keep X there */
         status = take_expansion(p, p->scale > 0 ? p->scale : inputs + 1, plan.alpha, e);
     if (status == DPF_OK)
@@ -213,8 +245,7 @@ static void take_part(void *context, int number)
     uint64_t to = from + share < own->rows ? from + share : own->rows;
     if (from < to)
         dpf_energy_add(&own->form, &own->workers[number],
-                       own->records + from * plan->channels * plan->height * plan->width,
-                       (size_t)(to - from));
+                       own->records + from * dpf_patch_record(plan), (size_t)(to - from));
 }
 
 static enum dpf_status take_energy(struct dpf_perturb *p, struct dpf_batch *b,
@@ -254,6 +285,7 @@ static enum dpf_status finish_energy(struct dpf_perturb *p, struct dpf_stage *s,
         record.patch[0] = (int64_t)f->plan.patches.channels;
         record.patch[1] = (int64_t)f->plan.patches.kernel_height;
         record.patch[2] = (int64_t)f->plan.patches.kernel_width;
+        *record.conditions = (int64_t)f->plan.patches.conditions;
         *record.visible = visible;
         *record.noise = dpf_energy_noise(f);
         status = dpf_energy_send(s, &b, e);
@@ -282,9 +314,9 @@ static void release_energy(struct dpf_perturb *p)
 }
 
 static const char *const needs[] = {"variant", NULL};
-static const char *const may[] = {"delta",    "relation",  "clip-l1", "clip-l2",
-                                  "kernel",   "stride",    "degree",  "scale",
-                                  "function", "expansion", NULL};
+static const char *const may[] = {"delta",   "relation", "clip-l1",   "clip-l2",
+                                  "kernel",  "stride",   "degree",    "scale",
+                                  "picture", "function", "expansion", NULL};
 static const char *const variants[] = {"paper", "sound", "gaussian", "plain", NULL};
 
 const struct dpf_release dpf_release_energy = {.needs = needs,

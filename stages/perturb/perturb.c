@@ -79,6 +79,9 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING(
         "kernel", &state.kernel, "HxW",
         "energy: the size of patches, which filters will have (whole records)"),
+    DPF_OPT_STRING("picture", &state.picture, "CxHxW",
+                   "energy: the first values of a vector are a picture of this size, the "
+                   "others are conditions, which belong to each of its patches"),
     DPF_OPT_INT("stride", &state.stride, "S", 1, 4096,
                 "energy: patches at every S-th row and column (1)"),
     DPF_OPT_INT("degree", &state.degree, "L", 1, 11,

@@ -19,8 +19,8 @@ struct dpf_perturb {
     const char *relevance, *draw, *coefficients;
     double label_epsilon, label_share, limit, neurons;
     int64_t lot, hidden;
-    const char *loss;                          /* quadratic */
-    const char *kernel, *function, *expansion; /* energy */
+    const char *loss;                                    /* quadratic */
+    const char *kernel, *picture, *function, *expansion; /* energy */
     int64_t stride, degree;
     double scale;
     /* what it takes */

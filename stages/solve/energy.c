@@ -46,13 +46,13 @@ enum dpf_status dpf_solve_energy_open(struct dpf_stage *s, struct dpf_error *e)
     return status;
 }
 
-/* The node whose weights these patches fit. */
+/* The node whose weights these patches fit, and where those of the conditions are. */
 static enum dpf_status check_node(const struct dpf_solve *v,
                                   const struct dpf_energy_record *r, struct dpf_error *e)
 {
     const struct dpf_node *n = dpf_model_find(&v->result.model, v->node);
-    const struct dpf_shape *w = &n->parameters[0];
-    uint64_t values = 1;
+    const struct dpf_shape *w = &n->parameters[0], *b = &n->parameters[DPF_CONDITION];
+    uint64_t values = 1, conditions = (uint64_t)*r->conditions;
     for (int i = 0; i < 3; i++)
         values *= (uint64_t)r->patch[i];
     bool fits = n->parameter_count > 1 && n->bias && w->rank >= 2 &&
@@ -60,12 +60,16 @@ static enum dpf_status check_node(const struct dpf_solve *v,
                 (uint64_t)n->out == w->dim[0];
     for (int i = 0; fits && w->rank == 4 && i < 3; i++)
         fits = w->dim[i + 1] == (uint64_t)r->patch[i];
+    if (n->parameter_count > DPF_CONDITION)
+        fits = fits && b->dim[1] == conditions;
+    else
+        fits = fits && conditions == 0;
     return fits ? DPF_OK
                 : dpf_fail(e, DPF_USAGE,
                            "node '%s' is no dense layer and no convolution with a bias "
-                           "that reads patches of %lldx%lldx%lld",
+                           "that reads patches of %lldx%lldx%lld and %lld conditions",
                            v->node, (long long)r->patch[0], (long long)r->patch[1],
-                           (long long)r->patch[2]);
+                           (long long)r->patch[2], (long long)*r->conditions);
 }
 
 static void tell(const struct dpf_filter_plan *plan, const struct dpf_filter_outcome *o)
@@ -83,7 +87,8 @@ static enum dpf_status fill_node(struct dpf_solve *v, const struct dpf_energy_re
                                  struct dpf_error *e)
 {
     const struct dpf_node *n = dpf_model_find(&v->result.model, v->node);
-    size_t p = (size_t)(r->patch[0] * r->patch[1] * r->patch[2]);
+    size_t values = (size_t)(r->patch[0] * r->patch[1] * r->patch[2]);
+    size_t conditions = (size_t)*r->conditions, p = values + conditions;
     const struct dpf_energy_polynomial energy = {.variables = p + 1,
                                                  .degree = r->degree,
                                                  .expansion = r->expansion,

@@ -186,7 +186,8 @@ static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
     }
     if (p->paper)
         add_none(s, why_printed);
-    double pure = local ? f->public_epsilon : f->laplace.epsilon;
+    /* 1e9 is the largest that events state; nothing is proven of the paper's anyway */
+    double pure = local ? fmin(f->public_epsilon, 1e9) : f->laplace.epsilon;
     double proven = local ? INFINITY : l2 ? p->epsilon : pure;
     const struct dpf_mechanism_event event = {
         .spending = dpf_perturb_spending(l2 ? &dpf_spending_gaussian : &dpf_spending_pure,

@@ -52,7 +52,9 @@ static enum dpf_status init_noise(struct dpf_energy_form *f, struct dpf_error *e
     for (int bits = BOUND_BITS; status != DPF_OK && bits >= 8; bits -= 4) {
         struct dpf_error *say = bits - 4 < 8 ? e : NULL;
         choose_grid(f, bits);
-        double apart = f->bound * (p->replace_one ? 2 : 1);
+        double apart = f->bound * (!p->replace_one ? 1
+                                   : l2            ? M_SQRT2 * (1 + 0x1p-50)
+                                                   : 2);
         const struct dpf_laplace_query laplace = {.sensitivity_l1 = apart,
                                                   .exact_step = 1};
         const struct dpf_gaussian_query gaussian = {.sensitivity_l2 = apart,

@@ -17,8 +17,9 @@
  *   others among them, with Laplace or Gaussian noise; coefficients are computed from
  *   them. A record adds integers whose L1 (sound) or L2 norm (gaussian) is at most
  *   `bound`, whatever the record holds: it is measured on the integers that are added. So
- *   the sums move by at most `bound` when a record is added or removed, and by twice that
- *   when one is replaced. Noise is that of privacy/laplace.h and privacy/gaussian.h on
+ *   the sums move by at most `bound` when a record is added or removed. When one is
+ *   replaced, by at most twice that in L1, and by sqrt(2) times that in L2: no integer is
+ *   negative, so |a - b|^2 <= |a|^2 + |b|^2. Noise is that of privacy/laplace.h and privacy/gaussian.h on
  *   integers. Proof. By patch_moments.h a record's moments are exact integers below 2^53,
  *   none negative, and a function of the record alone; so is what follows. They are
  *   divided by a power of two, towards 0. Their norm is then computed in doubles with a

@@ -40,12 +40,14 @@ static float within(float v)
 /* ------------------------------------------------------------------------ geometries */
 
 struct shape {
-    size_t channels, height, width, kernel_height, kernel_width, stride;
+    size_t channels, height, width, kernel_height, kernel_width, stride, conditions;
 };
 static const struct shape shapes[] = {
-    {1, 1, 1, 1, 1, 1}, {1, 1, 3, 1, 3, 1}, {1, 1, 5, 1, 2, 2}, {1, 2, 2, 2, 2, 1},
-    {1, 4, 5, 2, 1, 1}, {2, 3, 3, 1, 2, 1}, {3, 2, 2, 1, 1, 1}, {1, 7, 7, 2, 2, 3},
-    {2, 4, 4, 1, 1, 4}, {1, 6, 6, 1, 1, 1}, {2, 1, 2, 1, 1, 1}};
+    {1, 1, 1, 1, 1, 1, 0}, {1, 1, 3, 1, 3, 1, 0}, {1, 1, 5, 1, 2, 2, 0},
+    {1, 2, 2, 2, 2, 1, 0}, {1, 4, 5, 2, 1, 1, 0}, {2, 3, 3, 1, 2, 1, 0},
+    {3, 2, 2, 1, 1, 1, 0}, {1, 7, 7, 2, 2, 3, 0}, {2, 4, 4, 1, 1, 4, 0},
+    {1, 6, 6, 1, 1, 1, 0}, {2, 1, 2, 1, 1, 1, 0}, {1, 1, 3, 1, 1, 1, 2},
+    {1, 3, 2, 2, 1, 1, 1}};
 
 static struct dpf_patch_plan patches_of(const struct shape *s, int degree)
 {
@@ -55,12 +57,13 @@ static struct dpf_patch_plan patches_of(const struct shape *s, int degree)
                                    .kernel_height = s->kernel_height,
                                    .kernel_width = s->kernel_width,
                                    .stride = s->stride,
+                                   .conditions = s->conditions,
                                    .degree = degree};
 }
 
 static size_t values_of(const struct dpf_patch_plan *p)
 {
-    return p->channels * p->height * p->width;
+    return p->channels * p->height * p->width + p->conditions;
 }
 
 /* alpha_l = 1 / (l + 1), signs in turn, none of l = 2. */
@@ -89,7 +92,10 @@ static int64_t patch_value(const struct dpf_patch_moments *m, const float *recor
     size_t y = position / m->columns * p->stride + inside / p->kernel_width;
     size_t x = position % m->columns * p->stride + inside % p->kernel_width;
     size_t channel = (at - 1) / window;
-    float v = within(record[(channel * p->height + y) * p->width + x]);
+    size_t from = channel < p->channels
+                      ? (channel * p->height + y) * p->width + x
+                      : values_of(p) - p->conditions + at - 1 - p->channels * window;
+    float v = within(record[from]);
     return llrint(ldexp((double)v, m->bits));
 }
 
@@ -168,7 +174,8 @@ static size_t wrong_moments(const struct shape *s, int degree)
 
 static void test_moments(void)
 {
-    static const struct shape large[] = {{1, 28, 28, 5, 5, 1}, {3, 16, 16, 3, 3, 1}};
+    static const struct shape large[] = {{1, 28, 28, 5, 5, 1, 0},
+                                         {3, 16, 16, 3, 3, 1, 0}};
     dpf_seeded_init(&dice, "test-energy-form", 1, 0);
     for (size_t i = 0; i < COUNT(shapes); i++)
         for (int degree = 2; degree <= 8; degree++)
@@ -348,7 +355,10 @@ static void hold_bound(const struct dpf_energy_plan *plan)
         uint64_t norm = distance(sums, NULL, f.moments.count, l2);
         BELOW("norm", (double)norm, l2 ? f.bound * f.bound : f.bound);
         check_cut(&f, &w, record, sums);
-        long double apart = (long double)f.bound * (plan->replace_one ? 2 : 1);
+        /* two records with no moment in common */
+        long double apart = (long double)f.bound * (!plan->replace_one ? 1
+                                                    : l2               ? sqrtl(2)
+                                                                       : 2);
         CU_ASSERT(apart / (long double)scale <= cost_proven(&f));
     }
     free(sums);
@@ -380,8 +390,9 @@ static void test_hostile_records(void)
 /* 2^25 records of ones fit 64 bits, with the noise, whatever the variant. */
 static void test_largest_sums(void)
 {
-    static const struct shape large[] = {
-        {1, 1, 1, 1, 1, 1}, {1, 3000, 3000, 1, 1, 1}, {1, 65536, 32768, 2, 2, 1}};
+    static const struct shape large[] = {{1, 1, 1, 1, 1, 1, 0},
+                                         {1, 3000, 3000, 1, 1, 1, 0},
+                                         {1, 65536, 32768, 2, 2, 1, 0}};
     for (size_t i = 0; i < COUNT(large); i++)
         for (int degree = 2; degree <= DEGREE; degree++)
             for (int v = DPF_ENERGY_PAPER; v <= DPF_ENERGY_PLAIN; v++) {
@@ -445,7 +456,7 @@ static void sum_crowd(struct dpf_energy_form *f, const float *records, int threa
 static void test_threads(void)
 {
     static const int threads[] = {1, 2, 7};
-    static const struct shape s = {1, 8, 8, 3, 3, 1};
+    static const struct shape s = {1, 8, 8, 3, 3, 1, 0};
     static float records[CROWD * 64];
     dpf_seeded_init(&dice, "test-energy-form", 3, 0);
     for (size_t i = 0; i < CROWD; i++)
@@ -582,10 +593,11 @@ static void test_coefficients_are_the_energy(void)
                 if (f.shift == 0) /* nothing was cut off */
                     BELOW("off", (double)(fabsl(got - due) / size), 1e-15);
             }
-            for (size_t j = 0; j < RECORDS * values; j++)
-                seen += ldexpl((long double)llrint(
-                                   ldexp((double)within(records[j]), f.moments.bits)),
-                               -f.moments.bits);
+            for (size_t j = 0; j < RECORDS * values; j++) /* conditions are not seen */
+                if (j % values < values - plan.patches.conditions)
+                    seen += ldexpl((long double)llrint(
+                                       ldexp((double)within(records[j]), f.moments.bits)),
+                                   -f.moments.bits);
             SAME("visible", visible, -(double)seen);
             free(c);
             dpf_energy_form_release(&f);
@@ -622,7 +634,7 @@ static void check_coefficient(void *context, size_t number, const size_t *a)
 /* Coefficients are made of the noisy integers alone. */
 static void test_post_processing(void)
 {
-    static const struct shape s = {1, 4, 4, 2, 2, 1};
+    static const struct shape s = {1, 4, 4, 2, 2, 1, 0};
     for (int v = DPF_ENERGY_SOUND; v <= DPF_ENERGY_GAUSSIAN; v++)
         for (int degree = 2; degree <= 5; degree++) {
             struct dpf_energy_plan plan = plan_of((enum dpf_energy_variant)v, &s, degree);
@@ -725,7 +737,7 @@ static void draw_noise(const struct dpf_energy_plan *plan, double scale, double 
 
 static void test_noise(void)
 {
-    static const struct shape s = {1, 3, 3, 2, 2, 1};
+    static const struct shape s = {1, 3, 3, 2, 2, 1, 0};
     static double z[DRAWS];
     for (int which = 0; which < 4; which++) {
         bool l2 = which & 1;
@@ -736,7 +748,7 @@ static void test_noise(void)
         plan.replace_one = which & 2;
         plan.clip = which == 2 ? 3 : 0;
         CU_ASSERT_FATAL(dpf_energy_form_init(&f, &plan, NULL) == DPF_OK);
-        double apart = f.bound * (plan.replace_one ? 2 : 1);
+        double apart = f.bound * (!plan.replace_one ? 1 : l2 ? sqrt(2) : 2);
         double due = l2 ? apart / dpf_gdp_mu(0.7, 1e-6) : apart / 0.7;
         SAME("stated", dpf_energy_noise(&f),
              due * (l2 ? 1 : sqrt(2)) * dpf_energy_unit(&f));
@@ -773,7 +785,7 @@ static long double printed_half(const struct dpf_energy_form *f, const float *re
             sum += fabsl((long double)f->plan.alpha[l]) * inner;
         }
     }
-    for (size_t i = 0; i < values_of(&m->plan); i++)
+    for (size_t i = 0; i < values_of(&m->plan) - m->plan.conditions; i++)
         sum += ldexpl((long double)llrint(ldexp((double)within(record[i]), m->bits)),
                       -m->bits);
     return sum;
@@ -847,8 +859,10 @@ static void lemma_for(const struct shape *s, int degree, double epsilon)
 
 static void test_printed_sensitivity(void)
 {
-    static const struct shape small[] = {
-        {1, 1, 3, 1, 3, 1}, {1, 1, 4, 1, 2, 1}, {1, 2, 2, 1, 1, 1}, {2, 1, 2, 1, 1, 1}};
+    static const struct shape small[] = {{1, 1, 3, 1, 3, 1, 0},
+                                         {1, 1, 4, 1, 2, 1, 0},
+                                         {1, 2, 2, 1, 1, 1, 0},
+                                         {2, 1, 2, 1, 1, 1, 0}};
     for (size_t i = 0; i < COUNT(small); i++)
         for (int degree = 2; degree <= 6; degree++)
             for (double epsilon = 1e-3; epsilon < 1e7; epsilon *= 1e3)
@@ -859,7 +873,7 @@ static void test_printed_sensitivity(void)
  * coefficients but that of the constant. */
 static void test_public_epsilon(void)
 {
-    static const struct shape s = {1, 3, 3, 2, 2, 1};
+    static const struct shape s = {1, 3, 3, 2, 2, 1, 0};
     for (int degree = 2; degree <= 6; degree++) {
         struct dpf_energy_plan plan = plan_of(DPF_ENERGY_PLAIN, &s, degree);
         struct dpf_energy_form f, g, h;
@@ -892,7 +906,7 @@ static void test_public_epsilon(void)
  * small for the neighbour. */
 static void test_local_scale(void)
 {
-    static const struct shape s = {1, 3, 3, 2, 2, 1};
+    static const struct shape s = {1, 3, 3, 2, 2, 1, 0};
     struct dpf_energy_plan plan = plan_of(DPF_ENERGY_PAPER, &s, 4);
     float zeros[18] = {0}, one[18] = {0};
     struct dpf_energy_form f, g;
@@ -934,7 +948,7 @@ static void release_large(struct dpf_energy_form *f, const struct dpf_energy_pla
  * public_epsilon counts that. */
 static void test_many_records(void)
 {
-    static const struct shape s = {1, 1, 2, 1, 1, 1};
+    static const struct shape s = {1, 1, 2, 1, 1, 1, 0};
     static const float zeros[2] = {0, 0}, ones[2] = {1, 1};
     enum { MOMENTS = 6, COEFFICIENTS = 17 };
     dpf_seeded_init(&dice, "test-energy-form", 6, 0);
@@ -969,7 +983,7 @@ static void test_many_records(void)
 
 static void test_refusals(void)
 {
-    static const struct shape good = {1, 4, 4, 2, 2, 1};
+    static const struct shape good = {1, 4, 4, 2, 2, 1, 0};
     struct dpf_energy_plan plans[16];
     struct dpf_energy_form f;
     struct dpf_error e;
@@ -1017,8 +1031,9 @@ static void begin_stream(struct dpf_header *h, struct dpf_batch *b,
     *r = (struct dpf_energy_record){.coefficients = b->tensor[0].data,
                                     .expansion = b->tensor[1].data,
                                     .patch = b->tensor[2].data,
-                                    .visible = b->tensor[3].data,
-                                    .noise = b->tensor[4].data};
+                                    .conditions = b->tensor[3].data,
+                                    .visible = b->tensor[4].data,
+                                    .noise = b->tensor[5].data};
     if (rows == 0)
         return;
     memset(r->coefficients, 0, count * sizeof *r->coefficients);
@@ -1026,6 +1041,7 @@ static void begin_stream(struct dpf_header *h, struct dpf_batch *b,
     r->patch[0] = 1;
     r->patch[1] = r->patch[2] = 2;
     *r->visible = *r->noise = 0;
+    *r->conditions = 0;
 }
 
 /* What is done to a good record; false: there is no such number. */
@@ -1086,6 +1102,15 @@ static bool spoil(struct dpf_energy_record *r, int how)
     case 17:
         r->patch[1] = 1 << 11; /* moments beyond all counts */
         r->patch[2] = 1 << 11;
+        return true;
+    case 18:
+        *r->conditions = -1;
+        return true;
+    case 19:
+        *r->conditions = 1;
+        return true;
+    case 20:
+        *r->conditions = INT64_MAX;
         return true;
     }
     return false;

@@ -164,8 +164,24 @@ static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
         "the number of records is public, as it is under %s (to remove this: a mechanism "
         "under add-remove)";
     char text[sizeof number + 32];
-    if (a->mechanisms) {
+    static const char numbers[] =
+        "all rows of a person, and no one else's, have her number (to remove this: join "
+        "the rows of those who are one before 'load')";
+    static const char links[] =
+        "who is linked to whom is public (to remove this: 'window' without '--links')";
+    static const char who[] = "who is in the table is public, as it is under "
+                              "replace-one (to remove this: a mechanism under "
+                              "add-remove)";
+    bool windows = a->mechanisms && a->has_windows && r->unit == DPF_UNIT_PERSON;
+    if (a->mechanisms && (a->has_records || !windows))
         dpf_reading_assume(r, person, sizeof person - 1);
+    if (windows)
+        dpf_reading_assume(r, numbers, sizeof numbers - 1);
+    if (windows && a->has_friends)
+        dpf_reading_assume(r, links, sizeof links - 1);
+    if (windows && a->relation != DPF_ADD_REMOVE)
+        dpf_reading_assume(r, who, sizeof who - 1);
+    if (a->mechanisms) {
         dpf_reading_assume(r, once, sizeof once - 1);
     }
     dpf_reading_assume(r, word, sizeof word - 1);
@@ -266,9 +282,9 @@ static enum dpf_status account_for(struct dpf_reading *take_r, enum dpf_status s
     return status;
 }
 
-enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_header *h,
-                                   const struct dpf_account_request *request,
-                                   struct dpf_error *e)
+static enum dpf_status account_by(struct dpf_account *a, const struct dpf_header *h,
+                                  const struct dpf_account_request *request,
+                                  enum dpf_account_unit unit, struct dpf_error *e)
 {
     struct dpf_reading *r = begin_reading(a, e);
     if (!r)
@@ -279,6 +295,7 @@ enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_heade
             "them without a mechanism";
         dpf_reading_unbounded(r, why, sizeof why - 1);
     }
+    r->unit = unit;
     r->replaces = request->convert && request->relation == DPF_REPLACE_ONE;
     enum dpf_status status = dpf_reading_take(r, &h->events, e);
     if (status == DPF_OK && h->is_protected && a->mechanisms == 0) {
@@ -288,6 +305,28 @@ enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_heade
     }
     r->from_ledger = true;
     return account_for(r, status, request, e);
+}
+
+enum dpf_status dpf_account_ledger(struct dpf_account *a, const struct dpf_header *h,
+                                   const struct dpf_account_request *request,
+                                   struct dpf_error *e)
+{
+    struct dpf_account window;
+    enum dpf_status status = account_by(a, h, request, DPF_UNIT_PERSON, e);
+    if (status != DPF_OK || !a->has_windows)
+        return status;
+    status = account_by(&window, h, request, DPF_UNIT_WINDOW, e);
+    if (status != DPF_OK) {
+        dpf_account_release(a);
+        return status;
+    }
+    a->per_window = window.proven;
+    a->window_method = window.method;
+    a->window_why = window.why; /* the text moves */
+    window.why = (struct dpf_text){0};
+    a->per_window.source = dpf_text_get(&a->window_why);
+    dpf_account_release(&window);
+    return DPF_OK;
 }
 
 enum dpf_status dpf_account_list(struct dpf_account *a, const struct dpf_spending *list,
@@ -315,6 +354,7 @@ void dpf_account_release(struct dpf_account *a)
     dpf_text_release(&a->source);
     dpf_text_release(&a->why);
     dpf_text_release(&a->assumes);
+    dpf_text_release(&a->window_why);
     *a = (struct dpf_account){0};
 }
 

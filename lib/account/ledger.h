@@ -24,6 +24,12 @@ struct dpf_account {
                  * leaves tells which record it is of: messages may hide among others */
     enum dpf_relation relation;
     enum dpf_method method;
+    /* Of windows of people (FORMAT.md): `proven` is about a person with all her rows, and
+     * `per_window` about one window, as papers count that take a window for a record. */
+    bool has_windows, has_friends, has_records; /* has_records: others were used, too */
+    struct dpf_guarantee per_window;            /* its source: why, as of `proven` */
+    enum dpf_method window_method;
+    struct dpf_text window_why;
     uint64_t mechanisms;     /* events that spend */
     struct dpf_text source;  /* of the claim */
     struct dpf_text why;     /* what the proven epsilon rests on, or why it is infinite */

@@ -24,6 +24,9 @@ static const char parallel[] =
 struct context {
     uint64_t group[2];
     bool unstable[2]; /* nothing is promised */
+    bool chosen;      /* records were selected, divided or copied */
+    bool spent;       /* a mechanism saw records */
+    bool windows;     /* records are windows of people's rows */
 };
 
 /* What a mechanism's relation asks for. That a record is there at all must not tell of
@@ -106,24 +109,31 @@ static void tell_span(struct dpf_text *t, struct dpf_span s)
         tell(t, "; ", s.text, s.size);
 }
 
-/* Why one record is more than one here. */
-static void tell_group(struct dpf_reading *r, uint64_t group)
+/* Why one record, or person, is more than one here. */
+static void tell_group(struct dpf_reading *r, const struct context *c, uint64_t group)
 {
     char why[200];
+    int size;
     if (group <= 1)
         return;
-    int size = group < MAX_GROUP
-                   ? snprintf(why, sizeof why,
-                              "one record changes up to %llu of those that a mechanism "
-                              "saw (copies, or a choice by position): they count as a "
-                              "group",
-                              (unsigned long long)group)
-                   : snprintf(why, sizeof why, "one record changes all too many others");
+    if (group == MAX_GROUP)
+        size = snprintf(why, sizeof why, "one record changes all too many others");
+    else if (c->windows && r->unit == DPF_UNIT_PERSON)
+        size = snprintf(why, sizeof why,
+                        "one person changes up to %llu of the windows that a mechanism "
+                        "saw (her own, and those of her friends): they count as a group",
+                        (unsigned long long)group);
+    else
+        size = snprintf(why, sizeof why,
+                        "one record changes up to %llu of those that a mechanism "
+                        "saw (copies, or a choice by position): they count as a "
+                        "group",
+                        (unsigned long long)group);
     tell(&r->account->why, "; ", why, (size_t)size);
 }
 
 static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_reading *r,
-                                      const struct context *c, struct dpf_error *e)
+                                      struct context *c, struct dpf_error *e)
 {
     static const char unstable[] =
         "records were selected in a way that is not stable under the relation of a "
@@ -131,6 +141,10 @@ static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_read
     static const char counted[] =
         "the number of records is public: the sampling rate tells it (to remove this: "
         "'train --population N' with a public N)";
+    static const char no_person[] =
+        "windows were made of people's rows, but how many of them one person changes has "
+        "no bound under the relation of a mechanism (rows were chosen before, or windows "
+        "with missing days left out)";
     int side = side_of(v->relation);
     struct dpf_ledger_entry entry = {.spending = v->spending,
                                      .relation = v->relation,
@@ -155,10 +169,14 @@ static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_read
         dpf_reading_assume(r, v->assumes.text, v->assumes.size);
     if (v->tells_count)
         dpf_reading_assume(r, counted, sizeof counted - 1);
-    if (c->unstable[side])
+    if (c->unstable[side] && c->windows && r->unit == DPF_UNIT_PERSON)
+        dpf_reading_unbounded(r, no_person, sizeof no_person - 1);
+    else if (c->unstable[side])
         dpf_reading_unbounded(r, unstable, sizeof unstable - 1);
     else
-        tell_group(r, entry.group);
+        tell_group(r, c, entry.group);
+    c->spent = true;
+    r->account->has_records = r->account->has_records || !c->windows;
     r->account->mechanisms++;
     r->tells_apart = r->tells_apart || v->shows_place || v->clear;
     for (size_t i = 0; i < r->path_count; i++)
@@ -180,12 +198,35 @@ static void take_unprotected(const struct dpf_event *v, struct dpf_reading *r)
 static void take_stability(const struct dpf_event *v, struct context *c)
 {
     const uint64_t by[2] = {v->stability.add_remove, v->stability.replace_one};
+    c->chosen = true;
     for (int i = 0; i < 2; i++) {
         c->unstable[i] = c->unstable[i] || by[i] == 0;
         if (by[i] > 0)
             c->group[i] =
                 c->group[i] < MAX_GROUP / by[i] ? c->group[i] * by[i] : MAX_GROUP;
     }
+}
+
+/* From rows to windows, see the claim. */
+static void take_windows(const struct dpf_event *v, struct dpf_reading *r,
+                         struct context *c)
+{
+    static const char rows[] = "a mechanism saw rows of people before they became "
+                               "windows: a person has any number of rows";
+    const struct context fresh = {.group = {1, 1}};
+    bool whole = !c->chosen && !c->windows;
+    if (c->spent)
+        dpf_reading_unbounded(r, rows, sizeof rows - 1);
+    if (r->unit == DPF_UNIT_WINDOW)
+        *c = fresh;
+    else
+        take_stability(v, c);
+    for (int i = 0; i < 2 && r->unit == DPF_UNIT_PERSON; i++)
+        c->unstable[i] = c->unstable[i] || !whole;
+    c->windows = true;
+    r->tells_apart = true; /* a person has many of them */
+    r->account->has_windows = true;
+    r->account->has_friends = r->account->has_friends || v->friends > 0;
 }
 
 /* Whether a list of events, or a branch inside it, spends under this kind of relation. */
@@ -230,6 +271,9 @@ static void join_context(struct context *all, const struct context *one,
         all->group[i] = disjoint[i] ? larger : sum < MAX_GROUP ? sum : MAX_GROUP;
         all->unstable[i] = all->unstable[i] || one->unstable[i];
     }
+    all->chosen = all->chosen || one->chosen;
+    all->spent = all->spent || one->spent;
+    all->windows = all->windows || one->windows;
 }
 
 static bool same_number(double a, double b)
@@ -281,6 +325,7 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
 {
     struct dpf_reading after = {.account = r->account,
                                 .unbounded = r->unbounded,
+                                .unit = r->unit,
                                 .replaces = r->replaces,
                                 .from_ledger = r->from_ledger,
                                 .tells_apart = r->tells_apart,
@@ -289,7 +334,8 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
     enum dpf_status status = DPF_OK;
     *fits = true;
     for (uint32_t b = 0; status == DPF_OK && *fits && b < branches->via.array.size; b++) {
-        struct dpf_reading one = {.account = r->account, .replaces = r->replaces};
+        struct dpf_reading one = {
+            .account = r->account, .unit = r->unit, .replaces = r->replaces};
         struct context own = *c;
         for (size_t i = 0; i < r->path_count; i++)
             copy_path(&one, &r->paths[i]);
@@ -336,6 +382,7 @@ static void take_teachers(const struct dpf_event *v, struct dpf_reading *r,
         c->group[i] = apart ? 1 : teachers;
         c->unstable[i] = v->names != NULL; /* a teacher has as many records as queries */
     }
+    c->chosen = true; /* answers are no rows of people */
     if (c->group[1] > 1)
         tell(&r->account->why, "; ", shared, sizeof shared - 1);
     else if (teachers > 1 && dpf_branches_of_owners(v) &&
@@ -415,7 +462,11 @@ static enum dpf_status take_event(const struct dpf_event *v, struct dpf_reading 
     case DPF_EVENT_PARTITION:
         take_stability(v, c);
         return DPF_OK;
+    case DPF_EVENT_WINDOWS:
+        take_windows(v, r, c);
+        return DPF_OK;
     case DPF_EVENT_MIXING:
+        c->chosen = true; /* no record stands for itself any more */
         r->tells_apart = true;
         return DPF_OK;
     case DPF_EVENT_SOURCE:

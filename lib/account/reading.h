@@ -31,13 +31,26 @@
  * as its records. Where the teachers' records are apart, neighbours at the source differ
  * in the records of one teacher, and so in one teacher's answers, whatever was done to
  * the records in between: the number of steps is 1 again. Else it is the number of
- * teachers. What teachers spent among themselves was not released here. */
+ * teachers. What teachers spent among themselves was not released here.
+ *
+ * The claim is about persons where a ledger has windows: neighbours then differ in all
+ * rows of one person, and one step of theirs became as many windows as the event says.
+ * All that stands before it has to map persons' rows one by one, so a choice of rows
+ * (which one person's may change for others), copies and windows of windows leave no
+ * stability, and a mechanism that saw rows has no bound, since a person has any number of
+ * them. Parts of rows are not apart, as a person has rows in each. Under the unit
+ * `window` a step is one window of that event instead, whatever came before: what a paper
+ * states that takes a window for a record. It bounds what is told of a window, not of a
+ * person. */
 #ifndef DPF_ACCOUNT_READING_H
 #define DPF_ACCOUNT_READING_H
 
 #include "account/ledger.h"
 
 enum { DPF_MAX_PATHS = 4096 };
+
+/* What neighbours differ in, where there are windows of people; a record where not. */
+enum dpf_account_unit { DPF_UNIT_PERSON, DPF_UNIT_WINDOW };
 
 /* One mechanism as it reaches the records of the source. */
 struct dpf_ledger_entry {
@@ -56,6 +69,7 @@ struct dpf_reading {
     struct dpf_ledger_path *paths;
     size_t path_count, path_capacity;
     struct dpf_account *account; /* borrowed: counts and sentences go there */
+    enum dpf_account_unit unit;
     bool unbounded, memory_failed;
     bool replaces;    /* add-remove is taken for two steps of a replaced record */
     bool from_ledger; /* of data, not of numbers that somebody gave */

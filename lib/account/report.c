@@ -51,20 +51,33 @@ static const char *next_line(const char **at, size_t *size)
     return *size ? line : NULL;
 }
 
+/* A paper's unit beside the person's: never shown alone. */
+static void add_window_row(const struct dpf_account *a, struct dpf_findings *f)
+{
+    char how[128] = "";
+    if (isfinite(a->per_window.epsilon))
+        snprintf(how, sizeof how, "by %s, %s, for one window only: a person has many",
+                 dpf_methods[a->window_method].name, dpf_relation_words[a->relation]);
+    add_row(f, "window", a->per_window.epsilon, a->per_window.delta, how);
+}
+
 static void add_rows(const struct dpf_account *a, struct dpf_findings *f)
 {
     bool unused = isfinite(a->proven.epsilon) && a->mechanisms == 0;
-    char how[96] = "";
+    char how[128] = "";
     if (a->has_claim && a->source.size)
         add_row(f, "claimed", a->claimed.epsilon, a->claimed.delta, a->source.data);
     if (isfinite(a->proven.epsilon))
-        snprintf(how, sizeof how, "by %s, %s", dpf_methods[a->method].name,
-                 dpf_relation_words[a->relation]);
+        snprintf(how, sizeof how, "by %s, %s%s", dpf_methods[a->method].name,
+                 dpf_relation_words[a->relation],
+                 a->has_windows ? ", for a person with all rows" : "");
     if (unused)
         dpf_findings_add_row(f, NAME_COLUMNS, "proven",
                              "epsilon 0  no private data was used");
     else
         add_row(f, "proven", a->proven.epsilon, a->proven.delta, how);
+    if (!unused && a->has_windows)
+        add_window_row(a, f);
     if (!unused && a->why.size)
         dpf_findings_add_row(f, NAME_COLUMNS, "why", "%s", a->why.data);
     const char *at = dpf_text_get(&a->assumes), *line;
@@ -84,13 +97,30 @@ static void add_string(struct dpf_text *out, const char *key, const char *value)
     dpf_text_add_json(out, value, strlen(value));
 }
 
+static void add_guarantee(const struct dpf_guarantee *g, enum dpf_method method,
+                          enum dpf_relation relation, struct dpf_text *out)
+{
+    add_number(out, "epsilon", g->epsilon);
+    add_number(out, "delta", g->delta);
+    add_string(out, "relation", dpf_relation_words[relation]);
+    add_string(out, "method", isfinite(g->epsilon) ? dpf_methods[method].name : "none");
+}
+
 static void add_proven(const struct dpf_account *a, struct dpf_text *out)
 {
-    add_number(out, "epsilon", a->proven.epsilon);
-    add_number(out, "delta", a->proven.delta);
-    add_string(out, "relation", dpf_relation_words[a->relation]);
-    add_string(out, "method",
-               isfinite(a->proven.epsilon) ? dpf_methods[a->method].name : "none");
+    add_guarantee(&a->proven, a->method, a->relation, out);
+    if (a->has_windows)
+        add_string(out, "unit", "person");
+}
+
+static void add_per_window(const struct dpf_account *a, struct dpf_text *out)
+{
+    dpf_text_add_key(out, "per_window");
+    dpf_text_add(out, "{");
+    add_guarantee(&a->per_window, a->window_method, a->relation, out);
+    add_string(out, "unit", "window");
+    add_string(out, "why", dpf_text_get(&a->window_why));
+    dpf_text_add(out, "}");
 }
 
 static void add_events(const struct dpf_values *events, struct dpf_text *out)
@@ -147,6 +177,8 @@ static void add_members(const struct dpf_account *a, const struct dpf_values *ev
     add_string(out, "why", dpf_text_get(&a->why));
     add_assumptions(a, out);
     dpf_text_add(out, "}");
+    if (a->has_windows)
+        add_per_window(a, out);
     if (events) {
         dpf_text_add_key(out, "events");
         add_events(events, out);

@@ -94,7 +94,8 @@ static void name_set(const struct dpf_load_request *q, const struct found *f,
 {
     bool generated = f->set->set->is_generated;
     /* of so many, the last training records would be the first of the test */
-    if (!dpf_contents_genuine(c) || (generated && q->count > DPF_SET_TEST_FIRST))
+    if (f->set->set->views || !dpf_contents_genuine(c) ||
+        (generated && q->count > DPF_SET_TEST_FIRST))
         return;
     if (generated)
         snprintf(c->set, sizeof c->set, "%s seed %llu", f->set->name,

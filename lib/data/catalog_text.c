@@ -11,6 +11,10 @@
 void dpf_catalog_words(struct dpf_text *out)
 {
     for (const struct dpf_set_entry *s = dpf_sets; s->name; s++) {
+        for (const char *const *v = s->set->views; v && *v; v++)
+            dpf_text_addf(out, "%s:%s\n", s->name, *v);
+        if (s->set->views)
+            continue;
         dpf_text_addf(out, "%s:train\n%s:test\n", s->name, s->name);
         if (s->set->has_all)
             dpf_text_addf(out, "%s:all\n", s->name);
@@ -22,7 +26,8 @@ static void add_set(const struct dpf_set_entry *s, struct dpf_text *out)
     char train[32], test[32], both[80];
     dpf_format_count(train, sizeof train, s->set->train);
     dpf_format_count(test, sizeof test, s->set->test);
-    snprintf(both, sizeof both, "%s + %s", train, test);
+    snprintf(both, sizeof both, "%s%s%s", train, s->set->views ? "" : " + ",
+             s->set->views ? "" : test);
     dpf_text_addf(out, "  %-14s %-16s %-34s %s\n", s->name, both, s->set->fields,
                   s->set->from);
 }

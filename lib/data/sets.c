@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/words.h"
 
 #include "base/banned.h"
@@ -32,6 +33,25 @@ static enum dpf_status unknown(const char *asked, const char *bare, struct dpf_e
     return dpf_fail(e, DPF_USAGE, "there is no file or data set '%s'", asked);
 }
 
+static enum dpf_status find_view(const struct dpf_set_entry *s, const char *word,
+                                 const struct dpf_set_entry **set, struct dpf_part *part,
+                                 struct dpf_error *e)
+{
+    struct dpf_text all = {0};
+    *set = s;
+    for (const char *const *v = s->set->views; *v; v++) {
+        dpf_text_addf(&all, "%s'%s:%s'", all.size ? " or " : "", s->name, *v);
+        if (strcmp(*v, word) == 0) {
+            *part = (struct dpf_part){.name = *v, .count = s->set->train};
+            dpf_text_release(&all);
+            return DPF_OK;
+        }
+    }
+    dpf_fail(e, DPF_USAGE, "say which part of '%s': %s", s->name, dpf_text_get(&all));
+    dpf_text_release(&all);
+    return DPF_USAGE;
+}
+
 enum dpf_status dpf_set_find(const struct dpf_load_request *q,
                              const struct dpf_set_entry **set, struct dpf_part *part,
                              struct dpf_error *e)
@@ -43,6 +63,8 @@ enum dpf_status dpf_set_find(const struct dpf_load_request *q,
     const struct dpf_set_entry *s = DPF_FIND(dpf_sets, bare);
     if (!s)
         return unknown(asked, bare, e);
+    if (s->set->views)
+        return find_view(s, colon ? colon + 1 : "", set, part, e);
     const struct dpf_part *p = colon ? DPF_FIND(parts, colon + 1) : NULL;
     if (!p || (p->train && p->test && !s->set->has_all))
         return dpf_fail(e, DPF_USAGE, "say which part of '%s': '%s:train' or '%s:test'",

@@ -33,7 +33,10 @@ struct dpf_data_set {
     uint64_t train, test; /* records; of a generated set by default */
     const char *fields;   /* in help */
     const char *from;     /* in help: "generated" */
-    bool has_all;         /* its parts may be read together */
+    /* Parts of its own in place of train and test, ended by NULL: views of the same
+     * people, so they are never taken for records apart. `train` counts the first. */
+    const char *const *views;
+    bool has_all; /* its parts may be read together */
     bool is_generated;
     const char *const *takes; /* options besides those of all: DPF_TAKES(...), or NULL */
     /* Sets that the program makes. *take is destroyed by dpf_source_destroy(). */

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-#include "base/memory.h"
-#include "base/text.h"
 #include "data/sets.h"
 #include "data/synth_common.h"
 
@@ -166,21 +164,13 @@ static void make_person(struct dpf_synth *s, uint64_t index, void *x, void *y)
 /* A name and a pair of bounds for each feature, in place of the pair for all. */
 static enum dpf_status declare_features(struct dpf_field *f, struct dpf_error *e)
 {
-    dpf_field_clear_bounds(f);
-    f->bounds.lo = dpf_calloc(FEATURES, sizeof *f->bounds.lo);
-    f->bounds.hi = dpf_calloc(FEATURES, sizeof *f->bounds.hi);
-    f->features = dpf_calloc(FEATURES, sizeof *f->features);
-    if (!f->bounds.lo || !f->bounds.hi || !f->features)
-        return dpf_fail_memory(e);
-    f->bounds.count = FEATURES;
-    for (int i = 0; i < FEATURES; i++) {
+    enum dpf_status status = dpf_field_declare_features(f, FEATURES, e);
+    for (int i = 0; status == DPF_OK && i < FEATURES; i++) {
         f->bounds.lo[i] = features[i].lo;
         f->bounds.hi[i] = features[i].hi;
-        if (!(f->features[i] = dpf_strdup(features[i].name)))
-            return dpf_fail_memory(e);
-        f->feature_count++;
+        status = dpf_field_name_feature(f, features[i].name, e);
     }
-    return DPF_OK;
+    return status;
 }
 
 enum dpf_status dpf_synth_census_open(uint64_t seed, uint64_t first, uint64_t count,

@@ -192,6 +192,24 @@ static enum dpf_status read_augmentation(const msgpack_object *o, struct dpf_eve
     return status;
 }
 
+/* A unit that is not known is refused: a stability in it means nothing here. */
+static enum dpf_status read_windows(const msgpack_object *o, struct dpf_event *v,
+                                    struct dpf_error *e)
+{
+    const struct dpf_stability *s = &v->stability;
+    if (!dpf_span_is(text_of(o, "unit"), "person") || !dpf_object_get(o, "stability") ||
+        !whole_of(o, "ends", &v->ends) || !whole_of(o, "friends", &v->friends) ||
+        v->ends < 1 || v->ends > DPF_MAX_STABILITY || v->friends > DPF_MAX_STABILITY)
+        return malformed("windows", e);
+    enum dpf_status status = read_stability(o, "windows", "", 0, v, e);
+    /* less than the construction has is no stability */
+    if (status == DPF_OK &&
+        ((s->add_remove && s->add_remove < v->ends * (1 + 2 * v->friends)) ||
+         (s->replace_one && s->replace_one < v->ends * (1 + v->friends))))
+        return malformed("windows", e);
+    return status;
+}
+
 static enum dpf_status read_randomised(const msgpack_object *o, struct dpf_event *v,
                                        struct dpf_error *e)
 {
@@ -272,6 +290,7 @@ static const struct {
     [DPF_EVENT_SELECTION] = {"selection", read_selection},
     [DPF_EVENT_PARTITION] = {"partition", read_partition},
     [DPF_EVENT_AUGMENTATION] = {"augmentation", read_augmentation},
+    [DPF_EVENT_WINDOWS] = {"windows", read_windows},
     [DPF_EVENT_MIXING] = {"mixing", read_nothing},
     [DPF_EVENT_RANDOMISED] = {"randomised", read_randomised},
     [DPF_EVENT_MODEL] = {"model", read_model},
@@ -388,6 +407,54 @@ void dpf_standing_join(struct dpf_header *into, const struct dpf_header *other)
 }
 
 /* ------------------------------------------------------------------------ questions */
+
+/* Does a step of such a kind leave every row where it was, as it was loaded? */
+static bool keeps_rows(enum dpf_event_kind kind)
+{
+    switch (kind) {
+    case DPF_EVENT_MECHANISM:
+    case DPF_EVENT_SELECTION:
+    case DPF_EVENT_PARTITION:
+    case DPF_EVENT_AUGMENTATION:
+    case DPF_EVENT_WINDOWS:
+    case DPF_EVENT_TEACHERS:
+    case DPF_EVENT_MIXING:
+        return false;
+    case DPF_EVENT_NONE: /* says itself that nothing is promised */
+    case DPF_EVENT_SEED:
+    case DPF_EVENT_SOURCE:
+    case DPF_EVENT_RANDOMISED:
+    case DPF_EVENT_MODEL: /* of other records: it has its own account */
+    case DPF_EVENT_MERGE: /* its branches are looked at */
+        return true;
+    case DPF_EVENT_KINDS:
+        break;
+    }
+    return false;
+}
+
+static bool rows_are_whole(const msgpack_object *array, int depth)
+{
+    bool whole = depth <= DPF_MAX_EVENT_DEPTH;
+    for (uint32_t i = 0; whole && i < array->via.array.size; i++) {
+        struct dpf_event v;
+        whole = dpf_event_read(&array->via.array.ptr[i], &v, NULL) == DPF_OK &&
+                keeps_rows(v.kind);
+        for (uint32_t k = 0; whole && v.branches && k < v.branches->via.array.size; k++)
+            whole = rows_are_whole(&v.branches->via.array.ptr[k], depth + 1);
+    }
+    return whole;
+}
+
+bool dpf_ledger_rows_are_whole(const struct dpf_values *events)
+{
+    struct dpf_event_list list;
+    if (dpf_event_list_init(&list, events, NULL) != DPF_OK)
+        return false;
+    bool whole = rows_are_whole(&list.array, 0);
+    dpf_event_list_release(&list);
+    return whole;
+}
 
 static bool count_is_private(const msgpack_object *array, int depth)
 {

@@ -19,6 +19,7 @@ enum dpf_event_kind {
     DPF_EVENT_SELECTION,    /* some records were kept */
     DPF_EVENT_PARTITION,    /* one of several parts was kept */
     DPF_EVENT_AUGMENTATION, /* several records were made of each */
+    DPF_EVENT_WINDOWS,      /* windows were made of a table of people and times */
     DPF_EVENT_MIXING,       /* protected records were computed with each other */
     DPF_EVENT_RANDOMISED,   /* records got noise that spends nothing */
     DPF_EVENT_MODEL,        /* a model made from other records was used */
@@ -139,6 +140,19 @@ void dpf_ledger_add_partition(struct dpf_values *events, const char *stage,
 void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
                                  uint64_t copies, const char *by,
                                  struct dpf_stability stability);
+/* Rows of people at times became windows. From here on one step between neighbours is one
+ * person with all her rows, whatever number of rows that is, and not one record of the
+ * source: the stability counts from a person, so a ledger that chose rows before has
+ * none. A kind of its own, and no augmentation, so that readers who do not know of people
+ * refuse it instead of taking a row for a person. */
+struct dpf_windows_event {
+    uint64_t ends;    /* windows of one person */
+    uint64_t friends; /* other people in whose windows one person is, at most */
+    struct dpf_stability stability;
+    bool count_private; /* how many windows there are depends on what rows say */
+};
+void dpf_ledger_add_windows(struct dpf_values *events, const char *stage,
+                            const struct dpf_windows_event *w);
 /* A model with this header was used. */
 void dpf_ledger_add_model(struct dpf_values *events, const char *stage,
                           const struct dpf_header *model);
@@ -181,7 +195,8 @@ struct dpf_event {
     const char *mechanism;
     /* source */
     struct dpf_span name, digest, set, part_name;
-    /* selection, partition, augmentation */
+    uint64_t ends, friends; /* windows */
+    /* selection, partition, augmentation, windows */
     struct dpf_stability stability;
     bool count_private;
     uint64_t copies; /* 0: not an augmentation */
@@ -225,6 +240,11 @@ enum dpf_found {
 enum dpf_found dpf_ledger_find(const struct dpf_values *events,
                                const char *const *methods, const char *key,
                                double *numbers, size_t count);
+
+/* Whether rows are as they were loaded: none chosen, copied or made windows of, and
+ * nothing spent on them. Then all rows of a person are there, and what is said of her is
+ * about them alone. Fails closed. */
+bool dpf_ledger_rows_are_whole(const struct dpf_values *events);
 
 /* Whether the number of records tells what private records say: somebody chose them by
  * label or content. Then it must not leave without noise. Fails closed. */

@@ -95,7 +95,8 @@ static void read_list(const msgpack_object *array, struct origins *all, bool lea
             add_origin(all, &v);
         else if (v.kind == DPF_EVENT_PARTITION)
             add_cut(all, from, &v);
-        else if (v.kind == DPF_EVENT_AUGMENTATION && v.copies > 1)
+        else if ((v.kind == DPF_EVENT_AUGMENTATION && v.copies > 1) ||
+                 v.kind == DPF_EVENT_WINDOWS)
             close_origins(all, from);
         else if (v.kind == DPF_EVENT_MODEL && learned)
             read_model(v.events, all, depth);
@@ -157,6 +158,7 @@ bool dpf_lineage_parts(const msgpack_object *events, int relation, struct dpf_or
         if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK ||
             (v.kind == DPF_EVENT_MODEL && v.data != DPF_PUBLIC) ||
             v.kind == DPF_EVENT_MERGE || v.kind == DPF_EVENT_TEACHERS ||
+            v.kind == DPF_EVENT_WINDOWS || /* a person has rows in every part */
             (v.kind == DPF_EVENT_SOURCE && found))
             return false;
         found = found || v.kind == DPF_EVENT_SOURCE;

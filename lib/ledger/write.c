@@ -210,6 +210,18 @@ void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
     stability(&p, s);
 }
 
+void dpf_ledger_add_windows(struct dpf_values *events, const char *stage,
+                            const struct dpf_windows_event *w)
+{
+    msgpack_packer p = begin(events, DPF_EVENT_WINDOWS, stage, 4 + w->count_private);
+    pair(&p, "unit", "person");
+    whole(&p, "ends", w->ends);
+    whole(&p, "friends", w->friends);
+    stability(&p, w->stability);
+    if (w->count_private)
+        yes(&p, "count_private");
+}
+
 void dpf_ledger_add_model(struct dpf_values *events, const char *stage,
                           const struct dpf_header *model)
 {

@@ -65,6 +65,26 @@ enum dpf_status dpf_field_set_bounds(struct dpf_field *f, double lo, double hi,
     return DPF_OK;
 }
 
+enum dpf_status dpf_field_declare_features(struct dpf_field *f, size_t count,
+                                           struct dpf_error *e)
+{
+    for (size_t i = 0; i < f->feature_count; i++)
+        free(f->features[i]);
+    free(f->features);
+    f->feature_count = 0;
+    dpf_field_clear_bounds(f);
+    f->features = dpf_calloc(count, sizeof *f->features);
+    return f->features && bounds_alloc(&f->bounds, count) ? DPF_OK : dpf_fail_memory(e);
+}
+
+enum dpf_status dpf_field_name_feature(struct dpf_field *f, const char *name,
+                                       struct dpf_error *e)
+{
+    f->features[f->feature_count] = dpf_strdup(name);
+    return f->features[f->feature_count] && ++f->feature_count ? DPF_OK
+                                                               : dpf_fail_memory(e);
+}
+
 static bool field_copy(struct dpf_field *to, const struct dpf_field *from)
 {
     *to = *from;

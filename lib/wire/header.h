@@ -58,6 +58,12 @@ void dpf_field_redefine(struct dpf_field *f, enum dpf_dtype dtype,
 enum dpf_status dpf_field_set_bounds(struct dpf_field *f, double lo, double hi,
                                      struct dpf_error *e);
 void dpf_field_clear_bounds(struct dpf_field *f);
+/* Room for `count` features, in place of what was declared of them: bounds of 0 to be
+ * filled in, and names to be given one after the other. */
+enum dpf_status dpf_field_declare_features(struct dpf_field *f, size_t count,
+                                           struct dpf_error *e);
+enum dpf_status dpf_field_name_feature(struct dpf_field *f, const char *name,
+                                       struct dpf_error *e);
 /* Same names, dtypes and shapes in the same order; the difference goes into `e`. */
 enum dpf_status dpf_header_same_fields(const struct dpf_header *a,
                                        const struct dpf_header *b, struct dpf_error *e);

@@ -7,7 +7,7 @@
 #include "base/banned.h"
 
 static struct dpf_account_question state = {
-    .method = "best", .delta = -1, .epsilon = -1, .relation = NULL};
+    .method = "best", .unit = "person", .delta = -1, .epsilon = -1, .relation = NULL};
 
 static const struct dpf_option others[] = {
     DPF_OPT_REAL("delta", &state.delta, "D", 0, 0.999999,
@@ -29,6 +29,9 @@ static const struct dpf_option others[] = {
                 "the messages of N people, who all used the same mechanism"),
     DPF_OPT_STRING("budget", &state.budget, "E,D",
                    "exit with status 4 if the proven cost is above (E, D)"),
+    DPF_OPT_CHOICE("unit", &state.unit, dpf_account_units, "WHAT",
+                   "of windows of people, what --budget judges: the cost for a person "
+                   "(the default), or for a record, one window"),
     DPF_OPT_FLAG("json", &state.json, "write JSON instead of a table"),
     DPF_OPT_END,
 };
@@ -68,7 +71,9 @@ static const struct dpf_stage_info info = {
               "Poisson\n"
               "sampling, under add-remove. --relation replace-one counts a replaced "
               "record as one\n"
-              "removed and one added.",
+              "removed and one added. After 'window' the proven cost is that of a person "
+              "with all\n"
+              "rows, and the cost of one window, the unit of papers, stands beside it.",
     .kind = DPF_SINK,
     .any_fields = true,
     .state = &state,

@@ -22,7 +22,7 @@ extern const struct dpf_account_unknown dpf_account_unknowns[];
 struct dpf_account_question {
     /* what the user asked for */
     struct dpf_list mechanisms[DPF_SPENDING_KIND_COUNT]; /* by kind */
-    const char *method, *relation, *solve, *sweep, *budget;
+    const char *method, *relation, *solve, *sweep, *budget, *unit;
     double delta, epsilon; /* below 0: not given */
     int64_t shuffled;      /* messages that a trusted shuffler mixed; 0: none did */
     bool json;
@@ -35,6 +35,9 @@ struct dpf_account_question {
     int64_t sweep_points;
     double budget_epsilon, budget_delta;
 };
+
+/* What --budget judges. */
+extern const char *const dpf_account_units[];
 
 /* The methods, and "all"; filled in before options are parsed. */
 void dpf_account_list_methods(struct dpf_account_question *q);

@@ -105,14 +105,19 @@ static enum dpf_status check_budget(const struct dpf_account_question *q,
                                     const struct dpf_account *a, struct dpf_error *e)
 {
     struct dpf_text cost = {0};
+    bool window = a->has_windows && strcmp(q->unit, "record") == 0;
+    const struct dpf_guarantee *proven = window ? &a->per_window : &a->proven;
     if (!q->budget ||
-        (a->proven.epsilon <= q->budget_epsilon && a->proven.delta <= q->budget_delta))
+        (proven->epsilon <= q->budget_epsilon && proven->delta <= q->budget_delta))
         return DPF_OK;
-    dpf_text_add_epsilon(&cost, a->proven.epsilon);
+    dpf_text_add_epsilon(&cost, proven->epsilon);
     enum dpf_status status =
         dpf_fail(e, DPF_PRIVACY,
-                 "the proven cost, epsilon %s at delta %g, is above the budget '%s'",
-                 dpf_text_get(&cost), a->proven.delta, q->budget);
+                 "the proven cost%s, epsilon %s at delta %g, is above the budget '%s'",
+                 !a->has_windows ? ""
+                 : window        ? " for one window"
+                                 : " for a person",
+                 dpf_text_get(&cost), proven->delta, q->budget);
     dpf_text_release(&cost);
     return status;
 }

@@ -9,6 +9,8 @@
 
 #include "base/banned.h"
 
+const char *const dpf_account_units[] = {"person", "record", NULL};
+
 void dpf_account_list_methods(struct dpf_account_question *q)
 {
     for (int i = 0; i <= DPF_METHOD_BEST; i++)
@@ -188,6 +190,8 @@ static enum dpf_status check_together(const struct dpf_account_question *q,
         return dpf_fail(e, DPF_USAGE,
                         "'--shuffled' needs a '--delta' above 0, and does not go with "
                         "--solve, --sweep, --epsilon, --budget or --method all");
+    if (!q->budget && strcmp(q->unit, "person") != 0)
+        return dpf_fail(e, DPF_USAGE, "'--unit' goes with '--budget'");
     if (direct && q->delta < 0 && q->epsilon < 0 && !q->budget &&
         (needs_delta(q) || q->sweep))
         return dpf_fail(e, DPF_USAGE, "give --delta");

@@ -1529,6 +1529,123 @@ static void accounts_as_json(void)
     dpf_text_release(&t);
 }
 
+/* --------------------------------------------------------------------------- people */
+
+#define WINDOWS_OF(unit, ends, friends, map)                                             \
+    "{'event': 'windows', 'stage': 'window', 'unit': '" unit "', 'ends': " ends          \
+    ", 'friends': " friends ", 'stability': {" map "}}"
+#define PEOPLE WINDOWS_OF("person", "5", "2", "'add-remove': 25, 'replace-one': 15")
+
+/* Both statements, at delta 0; the ledger has windows. */
+static void check_units(const char *what, const char *const *events, double person,
+                        double window)
+{
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    struct dpf_header h = stream(events);
+    struct dpf_account a;
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &basic, NULL) == DPF_OK);
+    CU_ASSERT(a.has_windows);
+    if (isfinite(person))
+        SAME(what, a.proven.epsilon, person);
+    else
+        CU_ASSERT(isinf(a.proven.epsilon) && a.why.size);
+    if (isfinite(window))
+        SAME(what, a.per_window.epsilon, window);
+    else
+        CU_ASSERT(isinf(a.per_window.epsilon) && a.window_why.size);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+}
+
+static void a_person_is_a_group_of_windows(void)
+{
+    check_units("removed", EVENTS(PEOPLE, PURE("0.1", "add-remove")), 2.5, .1);
+    check_units("replaced", EVENTS(PEOPLE, PURE("0.1", "replace-one")), 1.5, .1);
+    check_units("twice",
+                EVENTS(PEOPLE, PURE("0.1", "replace-one"), PURE("0.2", "replace-one")),
+                4.5, .3);
+    check_units("a choice of windows is one of records",
+                EVENTS(PEOPLE, STABLE("'add-remove': 2, 'replace-one': 1"),
+                       PURE("0.1", "add-remove")),
+                5, .2);
+    check_units("two sets of windows of one table",
+                EVENTS(BOTH(PEOPLE ", " PURE("0.1", "replace-one"),
+                            PEOPLE ", " PURE("0.2", "replace-one"))),
+                4.5, .3);
+    /* Gaussian noise has a form of its own for groups */
+    struct dpf_header h = stream(EVENTS(PEOPLE, GAUSSIAN("60.0", "replace-one")));
+    struct dpf_account a;
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &usual, NULL) == DPF_OK);
+    SAME("gaussian, person", a.proven.epsilon, compose_one(gaussian(4, 1, 1), 1e-5));
+    SAME("gaussian, window", a.per_window.epsilon, compose_one(gaussian(60, 1, 1), 1e-5));
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+}
+
+/* What was done to rows before has to be about whole persons. */
+static void rows_that_were_chosen_are_no_persons(void)
+{
+    static const char *const before[] = {STABLE("'add-remove': 1, 'replace-one': 1"),
+                                         BY_CONTENT("0"),
+                                         IN_ORDER("0"),
+                                         AUGMENTATION("2"),
+                                         PEOPLE,
+                                         "{'event': 'mixing'}"};
+    for (size_t i = 0; i < COUNT(before); i++) {
+        check_units(before[i], EVENTS(before[i], PEOPLE, PURE("0.1", "add-remove")),
+                    INFINITY, .1);
+        check_units(before[i], EVENTS(before[i], PEOPLE, PURE("0.1", "replace-one")),
+                    INFINITY, .1);
+    }
+    check_units("noise on rows",
+                EVENTS(PURE("0.1", "local"), PEOPLE, PURE("0.1", "local")), INFINITY,
+                INFINITY);
+    /* parts of rows: a person has some in each */
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    struct dpf_header h =
+        stream(EVENTS(BOTH(IN_ORDER("0") ", " PEOPLE ", " PURE("0.1", "replace-one"),
+                           IN_ORDER("1") ", " PEOPLE ", " PURE("0.1", "replace-one"))));
+    CU_ASSERT(isinf(epsilon_as(&h, &basic)));
+    dpf_header_release(&h);
+    check_units("without a number",
+                EVENTS(WINDOWS_OF("person", "5", "2", "'add-remove': 25"),
+                       PURE("0.1", "replace-one")),
+                INFINITY, .1);
+    /* parts of windows are not apart either */
+    check_units("parts of windows",
+                EVENTS(BOTH(PEOPLE ", " IN_ORDER("0") ", " PURE("0.1", "replace-one"),
+                            PEOPLE ", " IN_ORDER("1") ", " PURE("0.1", "replace-one"))),
+                3, .2);
+}
+
+static void windows_that_are_not_understood_are_refused(void)
+{
+    static const char *const bad[] = {
+        WINDOWS_OF("household", "5", "2", "'add-remove': 25"),
+        WINDOWS_OF("person", "0", "2", ""),
+        WINDOWS_OF("person", "5", "-1", ""),
+        WINDOWS_OF("person", "1000001", "0", ""),
+        WINDOWS_OF("person", "5", "1000001", ""),
+        WINDOWS_OF("person", "5", "2", "'add-remove': 24"),
+        WINDOWS_OF("person", "5", "2", "'replace-one': 14"),
+        WINDOWS_OF("person", "5", "2", "'replace-one': 'x'"),
+        "{'event': 'windows', 'ends': 5, 'friends': 2, 'stability': {}}",
+        "{'event': 'windows', 'unit': 'person', 'ends': 5, 'friends': 2}",
+        "{'event': 'windows', 'unit': 'person', 'ends': 5, 'stability': {}}"};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct dpf_header h = stream(EVENTS(bad[i], PURE("0.1", "replace-one")));
+        CU_ASSERT(refused(&h, &usual, "malformed"));
+        CU_ASSERT(!dpf_ledger_rows_are_whole(&h.events));
+        dpf_header_release(&h);
+    }
+    struct dpf_header whole = stream(EVENTS(BOTH("{'event': 'source'}", "")));
+    CU_ASSERT(dpf_ledger_rows_are_whole(&whole.events));
+    dpf_header_release(&whole);
+    whole = stream(EVENTS(BOTH("{'event': 'source'}", IN_ORDER("0"))));
+    CU_ASSERT(!dpf_ledger_rows_are_whole(&whole.events));
+    dpf_header_release(&whole);
+}
+
 /* The reader of events here reads what the library writes in the same way. */
 static void events_as_text(void)
 {
@@ -1586,5 +1703,9 @@ const struct dpf_test dpf_tests[] = {
     {"models in branches", models_in_branches},
     {"epsilons are rounded up", epsilons_are_rounded_up},
     {"accounts as JSON", accounts_as_json},
+    {"a person is a group of windows", a_person_is_a_group_of_windows},
+    {"rows that were chosen are no persons", rows_that_were_chosen_are_no_persons},
+    {"windows that are not understood are refused",
+     windows_that_are_not_understood_are_refused},
     {NULL, NULL},
 };

@@ -456,6 +456,48 @@ bool dpf_ledger_rows_are_whole(const struct dpf_values *events)
     return whole;
 }
 
+/* What an event makes of one step; 0: no number. */
+static uint64_t steps_of(const struct dpf_event *v, bool add_remove)
+{
+    switch (v->kind) {
+    case DPF_EVENT_SELECTION:
+    case DPF_EVENT_PARTITION:
+    case DPF_EVENT_AUGMENTATION:
+    case DPF_EVENT_WINDOWS: /* has none unless all rows came there */
+        return add_remove ? v->stability.add_remove : v->stability.replace_one;
+    case DPF_EVENT_SOURCE:
+    case DPF_EVENT_SEED:
+    case DPF_EVENT_NONE:
+    case DPF_EVENT_RANDOMISED:
+    case DPF_EVENT_MECHANISM:
+    case DPF_EVENT_MODEL:
+        return 1;
+    case DPF_EVENT_MERGE:
+    case DPF_EVENT_TEACHERS:
+    case DPF_EVENT_MIXING:
+    case DPF_EVENT_KINDS:
+        break;
+    }
+    return 0;
+}
+
+uint64_t dpf_ledger_group(const struct dpf_values *events, enum dpf_relation relation)
+{
+    struct dpf_event_list list;
+    uint64_t group = 1;
+    if (dpf_event_list_init(&list, events, NULL) != DPF_OK)
+        return 0;
+    for (uint32_t i = 0; group && i < list.array.via.array.size; i++) {
+        struct dpf_event v;
+        uint64_t steps = 0;
+        if (dpf_event_read(&list.array.via.array.ptr[i], &v, NULL) == DPF_OK)
+            steps = steps_of(&v, relation == DPF_ADD_REMOVE);
+        group = steps && group <= DPF_MAX_STABILITY / steps ? group * steps : 0;
+    }
+    dpf_event_list_release(&list);
+    return group;
+}
+
 static bool count_is_private(const msgpack_object *array, int depth)
 {
     bool found = depth > DPF_MAX_EVENT_DEPTH;

@@ -55,6 +55,7 @@ static enum dpf_status init_noise(struct dpf_energy_form *f, struct dpf_error *e
         double apart = f->bound * (!p->replace_one ? 1
                                    : l2            ? M_SQRT2 * (1 + 0x1p-50)
                                                    : 2);
+        apart *= p->group ? (double)p->group : 1; /* a person's records, one by one */
         const struct dpf_laplace_query laplace = {.sensitivity_l1 = apart,
                                                   .exact_step = 1};
         const struct dpf_gaussian_query gaussian = {.sensitivity_l2 = apart,

@@ -19,16 +19,16 @@
  *   `bound`, whatever the record holds: it is measured on the integers that are added. So
  *   the sums move by at most `bound` when a record is added or removed. When one is
  *   replaced, by at most twice that in L1, and by sqrt(2) times that in L2: no integer is
- *   negative, so |a - b|^2 <= |a|^2 + |b|^2. Noise is that of privacy/laplace.h and privacy/gaussian.h on
- *   integers. Proof. By patch_moments.h a record's moments are exact integers below 2^53,
- *   none negative, and a function of the record alone; so is what follows. They are
- *   divided by a power of two, towards 0. Their norm is then computed in doubles with a
- *   relative error below 2^-30 (count 2^-53); if it is above bound (1 - 1e-9), each is
- *   multiplied by a factor below 1 and cut to an integer towards 0. Then every integer is
- *   at most 2^25, and their sum (of squares) is taken as a double sum of integers that
- *   are not negative: if the result is at most 2^50, every partial sum was exact. A
- *   record whose result is above bound (its square) adds nothing. Sums of 2^25 records
- *   stay below 2^50.
+ *   negative, so |a - b|^2 <= |a|^2 + |b|^2. Noise is that of privacy/laplace.h and
+ * privacy/gaussian.h on integers. Proof. By patch_moments.h a record's moments are exact
+ * integers below 2^53, none negative, and a function of the record alone; so is what
+ * follows. They are divided by a power of two, towards 0. Their norm is then computed in
+ * doubles with a relative error below 2^-30 (count 2^-53); if it is above bound (1 -
+ * 1e-9), each is multiplied by a factor below 1 and cut to an integer towards 0. Then
+ * every integer is at most 2^25, and their sum (of squares) is taken as a double sum of
+ * integers that are not negative: if the result is at most 2^50, every partial sum was
+ * exact. A record whose result is above bound (its square) adds nothing. Sums of 2^25
+ * records stay below 2^50.
  * - paper (Lemma 2). Independent Laplace noise of scale D / epsilon on each coefficient,
  *   of each l, and on that of c; D = 2 max over records of sum_positions sum_l |alpha_l|
  *   Z^-l s^(l+1) + sum v, s = 1 + the sum of the patch's values (Eq. 15). Claimed:
@@ -64,6 +64,7 @@ struct dpf_energy_plan {
     double alpha[DPF_MOMENTS_MOST_DEGREE]; /* alpha_l Z^-l, l = 0..L */
     double epsilon, delta;
     bool replace_one; /* sound, gaussian: else add-remove */
+    uint64_t group;   /* sound, gaussian: epsilon is for so many records at once; 0: 1 */
     double clip;      /* sound, gaussian: the norm of a record's moments, each a mean over
                        * positions; 0: that of the largest record there can be */
 };

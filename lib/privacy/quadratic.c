@@ -45,6 +45,12 @@ static int bits_for(double noise)
     return bits < MAX_BITS ? bits : MAX_BITS;
 }
 
+/* The triangle inequality, record by record. */
+static double group_of(const struct dpf_quadratic_plan *p)
+{
+    return p->group ? (double)p->group : 1;
+}
+
 static enum dpf_status coarse(struct dpf_error *e)
 {
     return dpf_fail(e, DPF_USAGE,
@@ -87,7 +93,7 @@ static enum dpf_status init_laplace(struct dpf_quadratic *q, struct dpf_error *e
     double n = (double)q->n, epsilon = p->epsilon;
     bool paper = p->variant == DPF_QUADRATIC_PAPER;
     double d1 = 2 * n * n, d2 = 4 * n;
-    double joint = dpf_quadratic_l1(p->features, p->intercept, p->classes);
+    double joint = dpf_quadratic_l1(p->features, p->intercept, p->classes) * group_of(p);
     double ea = paper ? epsilon * d1 / (d1 + d2) : epsilon;
     double eb = paper ? epsilon * d2 / (d1 + d2) : epsilon;
     if (!(epsilon > 0) || !isfinite(epsilon))
@@ -120,7 +126,8 @@ static enum dpf_status init_gaussian(struct dpf_quadratic *q, struct dpf_error *
     square += p->intercept ? 1 / (q->unit * q->unit) : 0;
     q->weight = sqrt(square);
     q->sensitivity = dpf_quadratic_l2(square, q->weight, p->replace_one,
-                                      p->classes && p->non_negative);
+                                      p->classes && p->non_negative) *
+                     group_of(p);
     struct dpf_gaussian_query query = {.sensitivity_l2 = q->sensitivity,
                                        .exact_step = 0x1p-36};
     enum dpf_status status =

@@ -75,6 +75,7 @@ struct dpf_quadratic_plan {
     bool replace_one;  /* GAUSSIAN: else add-remove */
     bool non_negative; /* x has no negative values */
     double epsilon, delta;
+    uint64_t group; /* SOUND, GAUSSIAN: they are for so many records at once; 0: 1 */
 };
 
 struct dpf_quadratic {

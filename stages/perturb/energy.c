@@ -15,6 +15,7 @@
 
 struct own {
     struct dpf_energy_form form;
+    uint64_t group; /* records that epsilon is for */
     struct dpf_thread_pool pool;
     struct dpf_energy_worker *workers;
     int threads;
@@ -49,6 +50,9 @@ static enum dpf_status check_energy(const struct dpf_perturb *p,
         return dpf_fail(e, DPF_USAGE,
                         cut ? "give '--relation': add-remove, or replace-one"
                             : "'--relation' is fixed for this variant");
+    if (!cut && p->unit)
+        return dpf_fail(e, DPF_USAGE,
+                        "'--unit' goes with the variants sound and gaussian");
     if (!cut && (p->clip_l1 > 0 || p->clip_l2 > 0))
         return dpf_fail(e, DPF_USAGE,
                         "'--clip-l1' and '--clip-l2' do not go with this "
@@ -178,6 +182,8 @@ static void add_none(struct dpf_stage *s, const char *why)
 static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
                        const struct variant *v, const struct dpf_energy_form *f)
 {
+    uint64_t group = ((const struct own *)p->own)->group;
+    double multiplier = f->gaussian.noise_multiplier, records = (double)group;
     bool l2 = p->gaussian, local = p->paper;
     double unit = dpf_energy_unit(f);
     if (p->plain) {
@@ -187,15 +193,21 @@ static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
     if (p->paper)
         add_none(s, why_printed);
     /* 1e9 is the largest that events state; nothing is proven of the paper's anyway */
-    double pure = local ? fmin(f->public_epsilon, 1e9) : f->laplace.epsilon;
-    double proven = local ? INFINITY : l2 ? p->epsilon : pure;
+    double pure = local        ? fmin(f->public_epsilon, 1e9)
+                  : group == 1 ? f->laplace.epsilon
+                               : dpf_perturb_record_epsilon(p, 0, group);
+    double proven = local ? INFINITY
+                    : l2  ? dpf_perturb_record_epsilon(p, multiplier, group)
+                          : pure;
     const struct dpf_mechanism_event event = {
-        .spending = dpf_perturb_spending(l2 ? &dpf_spending_gaussian : &dpf_spending_pure,
-                                         l2 ? f->gaussian.noise_multiplier : pure),
+        .spending = dpf_perturb_spending(
+            l2 ? &dpf_spending_gaussian : &dpf_spending_pure,
+            l2 ? dpf_perturb_record_multiplier(multiplier, group) : pure),
         .sampling = "none",
         .norm = l2 ? "l2" : "l1",
-        .sensitivity = l2 ? f->gaussian.sensitivity_l2 * unit
-                          : f->laplace.sensitivity_l1 * (local ? 1 : unit),
+        .sensitivity = (l2 ? f->gaussian.sensitivity_l2 * unit
+                           : f->laplace.sensitivity_l1 * (local ? 1 : unit)) /
+                       records,
         .relation = local || strcmp(p->relation, "replace-one") == 0 ? DPF_REPLACE_ONE
                                                                      : DPF_ADD_REMOVE,
         .method = "energy",
@@ -219,6 +231,9 @@ static enum dpf_status open_energy(struct dpf_perturb *p, struct dpf_stage *s,
                                                   strcmp(p->relation, "replace-one") == 0,
                                    .clip = p->gaussian ? p->clip_l2 : p->clip_l1};
     enum dpf_status status = take_patches(p, &s->in.fields[p->x], &plan.patches, e);
+    if (status == DPF_OK)
+        status = dpf_perturb_group(p, s, &own->group, e);
+    plan.group = own->group;
     double inputs = (double)(plan.patches.channels * plan.patches.kernel_height *
                              plan.patches.kernel_width) +
                     (double)plan.patches.conditions;
@@ -315,9 +330,9 @@ static void release_energy(struct dpf_perturb *p)
 }
 
 static const char *const needs[] = {"variant", NULL};
-static const char *const may[] = {"delta",   "relation", "clip-l1",   "clip-l2",
-                                  "kernel",  "stride",   "degree",    "scale",
-                                  "picture", "function", "expansion", NULL};
+static const char *const may[] = {
+    "delta",  "unit",  "relation", "clip-l1",  "clip-l2",   "kernel", "stride",
+    "degree", "scale", "picture",  "function", "expansion", NULL};
 static const char *const variants[] = {"paper", "sound", "gaussian", "plain", NULL};
 
 const struct dpf_release dpf_release_energy = {.needs = needs,

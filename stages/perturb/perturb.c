@@ -93,6 +93,10 @@ static const struct dpf_option options[] = {
     DPF_OPT_REAL("scale", &state.scale, "Z", 1e-9, 1e9,
                  "energy: the expansion is of the hidden unit's input divided by Z (the "
                  "number of inputs and 1)"),
+    DPF_OPT_CHOICE("unit", &state.unit, dpf_unit_words, "WHO",
+                   "quadratic, energy (sound, gaussian): --epsilon is for one record, or "
+                   "for all records that one person changes, as the ledger has them "
+                   "(record)"),
     DPF_OPT_STRING("field", &state.field, "NAME", "the field to perturb (x)"),
     DPF_OPT_STRING("target", &state.target, "NAME",
                    "the field to predict, a number or a class (y)"),

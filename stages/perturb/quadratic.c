@@ -13,7 +13,8 @@ const char *const dpf_form_losses[] = {"squared", "taylor2", NULL};
 
 struct own {
     struct dpf_quadratic form;
-    int y; /* the number of the target's field */
+    int y;          /* the number of the target's field */
+    uint64_t group; /* records that epsilon is for */
 };
 
 /* Each variant, what is claimed of it and what is proven. */
@@ -36,6 +37,9 @@ static enum dpf_status check_quadratic(const struct dpf_perturb *p,
                                        const struct dpf_stage *s, struct dpf_error *e)
 {
     (void)s;
+    if (p->unit && (p->paper || p->plain))
+        return dpf_fail(e, DPF_USAGE,
+                        "'--unit' goes with the variants sound and gaussian");
     if (p->loss && strcmp(p->loss, "taylor2") == 0 && !p->paper && !p->plain)
         return dpf_fail(e, DPF_USAGE,
                         "'--loss taylor2' has the variants paper and plain: as "
@@ -106,13 +110,17 @@ static void add_events(const struct dpf_perturb *p, struct dpf_stage *s,
                             "the coefficients were released without noise");
         return;
     }
-    double proven = l2 ? p->epsilon : q->proven_epsilon;
+    uint64_t group = ((const struct own *)p->own)->group;
+    double multiplier = q->gaussian.noise_multiplier;
+    double proven = l2 || group > 1 ? dpf_perturb_record_epsilon(p, multiplier, group)
+                                    : q->proven_epsilon;
     const struct dpf_mechanism_event event = {
-        .spending = dpf_perturb_spending(l2 ? &dpf_spending_gaussian : &dpf_spending_pure,
-                                         l2 ? q->gaussian.noise_multiplier : proven),
+        .spending = dpf_perturb_spending(
+            l2 ? &dpf_spending_gaussian : &dpf_spending_pure,
+            l2 ? dpf_perturb_record_multiplier(multiplier, group) : proven),
         .sampling = "none",
         .norm = l2 ? "l2" : "l1",
-        .sensitivity = q->sensitivity,
+        .sensitivity = q->sensitivity / (double)group,
         .relation = l2 && !q->plan.replace_one ? DPF_ADD_REMOVE : DPF_REPLACE_ONE,
         .claimed = {p->epsilon, p->delta, q->plan.taylor ? taylor_source : v->source},
         .proven = {proven, p->delta, q->plan.taylor ? taylor_theorem : v->theorem}};
@@ -133,6 +141,9 @@ static enum dpf_status open_quadratic(struct dpf_perturb *p, struct dpf_stage *s
         .epsilon = p->epsilon,
         .delta = p->delta};
     enum dpf_status status = take_features(p, &s->in.fields[p->x], &plan, e);
+    if (status == DPF_OK)
+        status = dpf_perturb_group(p, s, &own->group, e);
+    plan.group = own->group;
     if (status == DPF_OK)
         status = take_target(p, &s->in, &plan, e);
     if (status == DPF_OK && plan.taylor && !plan.classes)
@@ -193,8 +204,8 @@ static void release_quadratic(struct dpf_perturb *p)
 }
 
 static const char *const needs[] = {"variant", NULL};
-static const char *const may[] = {"delta",  "relation", "no-intercept",
-                                  "target", "loss",     NULL};
+static const char *const may[] = {"delta",  "unit", "relation", "no-intercept",
+                                  "target", "loss", NULL};
 static const char *const variants[] = {"paper", "sound", "gaussian", "plain", NULL};
 
 const struct dpf_release dpf_release_quadratic = {.needs = needs,

@@ -20,6 +20,7 @@ struct dpf_perturb {
     double label_epsilon, label_share, limit, neurons;
     int64_t lot, hidden;
     const char *loss;                                    /* quadratic */
+    const char *unit;                                    /* quadratic, energy */
     const char *kernel, *picture, *function, *expansion; /* energy */
     int64_t stride, degree;
     double scale;
@@ -62,8 +63,8 @@ extern const struct dpf_release_row dpf_releases[];
 
 /* Words of options. */
 extern const char *const dpf_variant_words[], *const dpf_central_words[];
-extern const char *const dpf_draw_words[], *const dpf_coefficient_words[],
-                                               *const dpf_form_losses[];
+extern const char *const dpf_draw_words[],
+    *const dpf_coefficient_words[], *const dpf_form_losses[], *const dpf_unit_words[];
 
 /* Take the options for what they stand for; refuse what does not go together. */
 enum dpf_status dpf_perturb_check(struct dpf_stage *s, struct dpf_error *e);
@@ -77,6 +78,15 @@ enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf
 /* The number of the field with the target. */
 enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_header *h,
                                    int *number, struct dpf_error *e);
+/* How many records `epsilon` is for: with '--unit person' those of one step between
+ * neighbours at the source, else 1. DPF_PRIVACY if there is no such number. */
+enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_stage *s,
+                                  uint64_t *group, struct dpf_error *e);
+/* The numbers of one record where `epsilon` is for a group of them: what events state and
+ * accountants count from. Group privacy makes of them no more than `epsilon` again. */
+double dpf_perturb_record_multiplier(double multiplier, uint64_t group);
+double dpf_perturb_record_epsilon(const struct dpf_perturb *p, double multiplier,
+                                  uint64_t group);
 /* What one release of a whole data set spends: `parameter` is that of the kind. */
 struct dpf_spending dpf_perturb_spending(const struct dpf_spending_kind *kind,
                                          double parameter);

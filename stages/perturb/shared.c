@@ -1,4 +1,8 @@
 /* What several releases need: bounds, targets, events. */
+#include <math.h>
+#include <string.h>
+
+#include "privacy/tradeoff.h"
 #include "release.h"
 
 #include "base/banned.h"
@@ -39,6 +43,40 @@ enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_heade
         return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field '%s'", p->target);
     *number = (int)(f - h->fields);
     return DPF_OK;
+}
+
+const char *const dpf_unit_words[] = {"record", "person", NULL};
+
+enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_stage *s,
+                                  uint64_t *group, struct dpf_error *e)
+{
+    bool replace = !p->relation || strcmp(p->relation, "replace-one") == 0;
+    *group = 1;
+    if (!p->unit || strcmp(p->unit, "record") == 0 || !s->in.is_private)
+        return DPF_OK;
+    *group = dpf_ledger_group(&s->in.events, replace ? DPF_REPLACE_ONE : DPF_ADD_REMOVE);
+    return *group > 0
+               ? DPF_OK
+               : dpf_fail(e, DPF_PRIVACY,
+                          "the ledger has no number of records that one person changes "
+                          "under this relation: see 'window'");
+}
+
+double dpf_perturb_record_multiplier(double multiplier, uint64_t group)
+{
+    return group == 1 ? multiplier : nextafter(multiplier * (double)group, 0);
+}
+
+double dpf_perturb_record_epsilon(const struct dpf_perturb *p, double multiplier,
+                                  uint64_t group)
+{
+    if (group == 1)
+        return p->epsilon;
+    return p->gaussian
+               ? dpf_gdp_epsilon(1 / dpf_perturb_record_multiplier(multiplier, group) *
+                                     (1 + 1e-15),
+                                 p->delta)
+               : p->epsilon / (double)group * (1 + 1e-15);
 }
 
 struct dpf_spending dpf_perturb_spending(const struct dpf_spending_kind *kind,

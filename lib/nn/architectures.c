@@ -365,6 +365,69 @@ static const struct {
                     "f = flatten h2\n"
                     "y = dense f out=10\n"
                     "output y\n"},
+    /* pCDBN's model of behaviour (section 4.1) on windows of 30 attributes at 4 times
+     * (`v`), biases that depend on the attributes now and on friends (`u`): ten bases of
+     * 12x4, ten of 6x2, each pooled by 2, dropout before the classes. Padding by two
+     * times is ours: the second bases are two times wide. */
+    {"cdbn-wellness", "input x 151\n"
+                      "v = slice x from=0 count=120\n"
+                      "w = reshape v shape=1x30x4\n"
+                      "u = slice x from=120 count=31\n"
+                      "c1 = conv w u out=10 kernel=12x4 pad=0x2 visible=1\n"
+                      "h1 = sigmoid c1\n"
+                      "p1 = max-pool h1 kernel=2\n"
+                      "c2 = conv p1 out=10 kernel=6x2 visible=1\n"
+                      "h2 = sigmoid c2\n"
+                      "p2 = max-pool h2 kernel=2x1\n"
+                      "f = flatten p2\n"
+                      "o = dropout f rate=0.5\n"
+                      "y = dense o out=2\n"
+                      "output y\n"},
+    /* The same with hidden units' probabilities as polynomials (TCDBN). */
+    {"tcdbn-wellness", "input x 151\n"
+                       "v = slice x from=0 count=120\n"
+                       "w = reshape v shape=1x30x4\n"
+                       "u = slice x from=120 count=31\n"
+                       "c1 = conv w u out=10 kernel=12x4 pad=0x2 visible=1\n"
+                       "h1 = polynomial c1 degree=7 scale=4\n"
+                       "p1 = max-pool h1 kernel=2\n"
+                       "c2 = conv p1 out=10 kernel=6x2\n"
+                       "h2 = polynomial c2 degree=7 scale=4\n"
+                       "p2 = max-pool h2 kernel=2x1\n"
+                       "f = flatten p2\n"
+                       "o = dropout f rate=0.5\n"
+                       "y = dense o out=2\n"
+                       "output y\n"},
+    /* Its two layers for filters that come from released coefficients, and what a head
+     * reads: of the first layer (`f1`, 90 values), of the second (`f2`, 20). */
+    {"pcdbn-wellness", "input x 151\n"
+                       "v = slice x from=0 count=120\n"
+                       "w = reshape v shape=1x30x4\n"
+                       "u = slice x from=120 count=31\n"
+                       "c1 = conv w u out=10 kernel=12x4 visible=1\n"
+                       "h1 = sigmoid c1\n"
+                       "p1 = average-pool h1 kernel=2x1\n"
+                       "f1 = flatten p1\n"
+                       "c2 = conv p1 out=10 kernel=6x1 visible=1\n"
+                       "h2 = sigmoid c2\n"
+                       "p2 = average-pool h2 kernel=2x1\n"
+                       "f2 = flatten p2\n"
+                       "output f2\n"},
+    /* SctRBM: one conditional restricted Boltzmann machine on whole windows. */
+    {"sctrbm-wellness", "input x 151\n"
+                        "v = slice x from=0 count=120\n"
+                        "u = slice x from=120 count=31\n"
+                        "d1 = dense v u out=50 visible=1\n"
+                        "h1 = sigmoid d1\n"
+                        "y = dense h1 out=2\n"
+                        "output y\n"},
+    /* dPAH: the hidden layer of an auto-encoder of whole windows. */
+    {"dpah-wellness", "input x 151\n"
+                      "v = slice x from=0 count=120\n"
+                      "u = slice x from=120 count=31\n"
+                      "d1 = dense v u out=25 visible=1\n"
+                      "h1 = sigmoid d1\n"
+                      "output h1\n"},
     /* Small enough for a test, on the embedded digits. */
     {"tiny", "input x 1x8x8\n"
              "c1 = conv x out=8 kernel=3 pad=1\n"
@@ -376,12 +439,21 @@ static const struct {
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
-const char *const dpf_architecture_names[] = {
-    "abadi-mnist", "adlm-mnist",    "adlm-cifar",     "cnm-mnist",     "cnm-cifar",
-    "latent-fc",   "plain-mnist",   "plain-cifar",    "unet3d",        "tiny",
-    "dpsgd-mnist", "dpsgd-digits",  "oriented-mnist", "dpsgd-cifar",   "latent-fc256",
-    "embed-mnist", "glyphs-mnist",  "patches-cifar",  "teacher-mnist", "cdbn-mnist",
-    "tcdbn-mnist", "filters-mnist", "filters-digits", "cdbn-digits",   NULL};
+const char *const dpf_architecture_names[] = {"abadi-mnist",    "adlm-mnist",
+                                              "adlm-cifar",     "cnm-mnist",
+                                              "cnm-cifar",      "latent-fc",
+                                              "plain-mnist",    "plain-cifar",
+                                              "unet3d",         "tiny",
+                                              "dpsgd-mnist",    "dpsgd-digits",
+                                              "oriented-mnist", "dpsgd-cifar",
+                                              "latent-fc256",   "embed-mnist",
+                                              "glyphs-mnist",   "patches-cifar",
+                                              "teacher-mnist",  "cdbn-mnist",
+                                              "tcdbn-mnist",    "filters-mnist",
+                                              "filters-digits", "cdbn-digits",
+                                              "cdbn-wellness",  "tcdbn-wellness",
+                                              "pcdbn-wellness", "sctrbm-wellness",
+                                              "dpah-wellness",  NULL};
 
 const char *dpf_architecture(const char *name)
 {

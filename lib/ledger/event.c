@@ -201,6 +201,8 @@ static enum dpf_status read_windows(const msgpack_object *o, struct dpf_event *v
         !whole_of(o, "ends", &v->ends) || !whole_of(o, "friends", &v->friends) ||
         v->ends < 1 || v->ends > DPF_MAX_STABILITY || v->friends > DPF_MAX_STABILITY)
         return malformed("windows", e);
+    v->first = real_of(o, "first", NAN);
+    v->last = real_of(o, "last", NAN);
     enum dpf_status status = read_stability(o, "windows", "", 0, v, e);
     /* less than the construction has is no stability */
     if (status == DPF_OK &&

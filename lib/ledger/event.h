@@ -146,8 +146,9 @@ void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
  * none. A kind of its own, and no augmentation, so that readers who do not know of people
  * refuse it instead of taking a row for a person. */
 struct dpf_windows_event {
-    uint64_t ends;    /* windows of one person */
-    uint64_t friends; /* other people in whose windows one person is, at most */
+    int64_t first, last; /* times at which windows end */
+    uint64_t ends;       /* windows of one person */
+    uint64_t friends;    /* other people in whose windows one person is, at most */
     struct dpf_stability stability;
     bool count_private; /* how many windows there are depends on what rows say */
 };
@@ -196,6 +197,7 @@ struct dpf_event {
     /* source */
     struct dpf_span name, digest, set, part_name;
     uint64_t ends, friends; /* windows */
+    double first, last;     /* windows: times; NaN: not told */
     /* selection, partition, augmentation, windows */
     struct dpf_stability stability;
     bool count_private;

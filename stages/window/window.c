@@ -98,6 +98,8 @@ static void add_event(const struct dpf_windowing *v, struct dpf_stage *s)
     struct dpf_history_keeps keeps = dpf_history_keeps(&v->rule);
     bool whole = dpf_ledger_rows_are_whole(&s->in.events);
     struct dpf_windows_event event = {
+        .first = v->rule.first,
+        .last = v->rule.last,
         .ends = dpf_history_ends(&v->rule),
         .friends = v->rule.friends,
         .count_private = s->in.is_private && v->rule.missing == DPF_MISSING_DROP};

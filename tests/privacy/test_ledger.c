@@ -1607,6 +1607,17 @@ static void rows_that_were_chosen_are_no_persons(void)
                            IN_ORDER("1") ", " PEOPLE ", " PURE("0.1", "replace-one"))));
     CU_ASSERT(isinf(epsilon_as(&h, &basic)));
     dpf_header_release(&h);
+    /* nor are teachers who learnt from them: one person may change what all say */
+    struct dpf_text t = {0};
+    dpf_text_addf(&t, "{'event': 'teachers', 'branches': [[%s, %s], [%s, %s]]}", PEOPLE,
+                  IN_ORDER("0"), PEOPLE, IN_ORDER("1"));
+    SAME("teachers", exactly(EVENTS(dpf_text_get(&t), PURE("0.1", "replace-one"))), .2);
+    dpf_text_reset(&t);
+    dpf_text_addf(&t, "{'event': 'teachers', 'branches': [[%s, %s], [%s, %s]]}",
+                  IN_ORDER("0"), PEOPLE, IN_ORDER("1"), PEOPLE);
+    SAME("teachers of rows",
+         exactly(EVENTS(dpf_text_get(&t), PURE("0.1", "replace-one"))), .2);
+    dpf_text_release(&t);
     check_units("without a number",
                 EVENTS(WINDOWS_OF("person", "5", "2", "'add-remove': 25"),
                        PURE("0.1", "replace-one")),

@@ -203,6 +203,7 @@ struct dpf_event {
     bool count_private;
     uint64_t copies; /* 0: not an augmentation */
     uint64_t parts, part;
+    bool by_person;      /* all rows of a person are in one part */
     struct dpf_span cut; /* equal for parts of one partition of one source */
     bool disjoint[2];    /* under add-remove, under replace-one and local */
     /* model: the ledger of its records; merge, teachers: lists of events */
@@ -245,8 +246,9 @@ enum dpf_found dpf_ledger_find(const struct dpf_values *events,
 
 /* Whether rows are as they were loaded: none chosen, copied or made windows of, and
  * nothing spent on them. Then all rows of a person are there, and what is said of her is
- * about them alone. Fails closed. */
-bool dpf_ledger_rows_are_whole(const struct dpf_values *events);
+ * about them alone. With by_person,
+ * whole persons may have been left out, by their numbers. Fails closed. */
+bool dpf_ledger_rows_are_whole(const struct dpf_values *events, bool by_person);
 
 /* Whether the number of records tells what private records say: somebody chose them by
  * label or content. Then it must not leave without noise. Fails closed. */

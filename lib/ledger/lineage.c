@@ -60,12 +60,17 @@ static void close_origins(struct origins *all, size_t from)
         all->list[i].closed = true;
 }
 
-/* A person has rows in every part, so no part keeps windows apart, before or behind. */
+/* A person has rows in every part, unless it is one of persons, so no other part keeps
+ * windows apart, before or behind. */
 static void add_windows(struct origins *all, size_t from, const struct dpf_event *v)
 {
     for (size_t i = from; i < all->count; i++) {
         struct dpf_origin *o = &all->list[i];
-        o->cut_count = 0;
+        size_t kept = 0;
+        for (size_t k = 0; k < o->cut_count; k++)
+            if (o->cuts[k].by_person)
+                o->cuts[kept++] = o->cuts[k];
+        o->cut_count = kept;
         o->closed = o->windowed = true;
         o->first = v->first;
         o->last = v->last;

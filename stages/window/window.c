@@ -96,16 +96,16 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 static void add_event(const struct dpf_windowing *v, struct dpf_stage *s)
 {
     struct dpf_history_keeps keeps = dpf_history_keeps(&v->rule);
-    bool whole = dpf_ledger_rows_are_whole(&s->in.events);
-    struct dpf_windows_event event = {
-        .first = v->rule.first,
-        .last = v->rule.last,
-        .ends = dpf_history_ends(&v->rule),
-        .friends = v->rule.friends,
-        .count_private = s->in.is_private && v->rule.missing == DPF_MISSING_DROP};
+    bool whole =
+        dpf_ledger_rows_are_whole(&s->in.events, strcmp(v->person, "person") == 0);
+    bool drops = v->rule.missing == DPF_MISSING_DROP;
+    struct dpf_windows_event event = {.first = v->rule.first,
+                                      .last = v->rule.last,
+                                      .ends = dpf_history_ends(&v->rule),
+                                      .friends = v->rule.friends,
+                                      .count_private = s->in.is_private && drops};
     if (whole && keeps.add_remove <= DPF_MAX_STABILITY)
-        event.stability = (struct dpf_stability){.add_remove = keeps.add_remove,
-                                                 .replace_one = keeps.replace_one};
+        event.stability = (struct dpf_stability){keeps.add_remove, keeps.replace_one};
     if (!whole && s->in.is_private)
         dpf_notice("rows were chosen before: nothing can be stated for a person");
     dpf_ledger_add_windows(&s->out.events, s->info->name, &event);

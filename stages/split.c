@@ -23,7 +23,7 @@ static struct splitting {
     size_t keep_capacity;
 } state = {.fraction = -1, .part = -1, .field = "y", .by = "index"};
 
-static const char *const rules[] = {"index", "order", "content", NULL};
+static const char *const rules[] = {"index", "order", "content", "person", NULL};
 
 static const struct dpf_option options[] = {
     DPF_OPT_REAL("fraction", &state.fraction, "F", 0, 1,
@@ -38,7 +38,8 @@ static const struct dpf_option options[] = {
     DPF_OPT_STRING("field", &state.field, "NAME", "the field with the labels (y)"),
     DPF_OPT_CHOICE("by", &state.by, rules, "RULE",
                    "what assigns a record to a part: index (its position, at random), "
-                   "order (its position, in order) or content (index)"),
+                   "order (its position, in order), content, or person (the field "
+                   "'person' alone) (index)"),
     DPF_OPT_INT("seed", &state.seed, "N", 0, 9e15, "seed of the split (0)"),
     DPF_OPT_END,
 };
@@ -81,7 +82,9 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
     v->partition = (struct dpf_partition){.rule = fraction ? DPF_PART_FRACTION
                                                   : parts  ? DPF_PART_OF
                                                            : DPF_PART_CLASS,
-                                          .by_content = strcmp(v->by, "content") == 0,
+                                          .by_content = strcmp(v->by, "content") == 0 ||
+                                                        strcmp(v->by, "person") == 0,
+                                          .by_person = strcmp(v->by, "person") == 0,
                                           .by_order = strcmp(v->by, "order") == 0,
                                           .seed = (uint64_t)v->seed,
                                           .fraction = v->fraction,
@@ -143,6 +146,8 @@ static enum dpf_status on_open(struct dpf_stage *s, struct dpf_error *e)
     v->partition.total_known = s->in.has_records;
     v->partition.total = s->in.records;
     enum dpf_status status = v->classes ? check_labels(v, s, e) : DPF_OK;
+    if (v->partition.by_person && !dpf_header_field(&s->in, "person"))
+        return dpf_fail(e, DPF_BAD_STREAM, "the stream has no field 'person'");
     if (status == DPF_OK)
         status = dpf_partition_start(&v->partition, e);
     if (status != DPF_OK)
@@ -189,7 +194,8 @@ static const struct dpf_stage_info info = {
               "content no other\n"
               "record changes its part. After a choice by content or label the number of "
               "records is\n"
-              "private.",
+              "private. With --by person all rows of a person are in one part: 'window' "
+              "may follow.",
     .kind = DPF_FILTER,
     .is_exact = true,
     .options = options,

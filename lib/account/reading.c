@@ -198,7 +198,7 @@ static void take_unprotected(const struct dpf_event *v, struct dpf_reading *r)
 static void take_stability(const struct dpf_event *v, struct context *c)
 {
     const uint64_t by[2] = {v->stability.add_remove, v->stability.replace_one};
-    c->chosen = true;
+    c->chosen = c->chosen || !v->by_person;
     for (int i = 0; i < 2; i++) {
         c->unstable[i] = c->unstable[i] || by[i] == 0;
         if (by[i] > 0)
@@ -217,12 +217,12 @@ static void take_windows(const struct dpf_event *v, struct dpf_reading *r,
     bool whole = !c->chosen && !c->windows;
     if (c->spent)
         dpf_reading_unbounded(r, rows, sizeof rows - 1);
-    if (r->unit == DPF_UNIT_WINDOW)
+    if (r->unit == DPF_UNIT_WINDOW) {
         *c = fresh;
-    else
+    } else { /* parts by person are no stable parts of rows, but of persons */
+        c->unstable[0] = c->unstable[1] = !whole;
         take_stability(v, c);
-    for (int i = 0; i < 2 && r->unit == DPF_UNIT_PERSON; i++)
-        c->unstable[i] = c->unstable[i] || !whole;
+    }
     c->windows = true;
     r->tells_apart = true; /* a person has many of them */
     r->account->has_windows = true;

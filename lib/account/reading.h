@@ -35,13 +35,13 @@
  *
  * The claim is about persons where a ledger has windows: neighbours then differ in all
  * rows of one person, and one step of theirs became as many windows as the event says.
- * All that stands before it has to map persons' rows one by one, so a choice of rows
- * (which one person's may change for others), copies and windows of windows leave no
- * stability, and a mechanism that saw rows has no bound, since a person has any number of
- * them. Parts of rows are not apart, as a person has rows in each. Under the unit
- * `window` a step is one window of that event instead, whatever came before: what a paper
- * states that takes a window for a record. It bounds what is told of a window, not of a
- * person. */
+ * All that stands before it has to map persons' rows one by one, so (unless parts are by
+ * person, which leave whole persons) a choice of rows (which one person's may change for
+ * others), copies and windows of windows leave no stability, and a mechanism that saw
+ * rows has no bound, since a person has any number of them. Parts of rows are not apart,
+ * as a person has rows in each. Under the unit `window` a step is one window of that
+ * event instead, whatever came before: what a paper states that takes a window for a
+ * record. It bounds what is told of a window, not of a person. */
 #ifndef DPF_ACCOUNT_READING_H
 #define DPF_ACCOUNT_READING_H
 

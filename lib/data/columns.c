@@ -157,9 +157,14 @@ size_t dpf_column_features(const struct dpf_column *c)
         return 1;
     case DPF_COLUMN_CATEGORY:
         return c->value_count;
-    default:
-        return 0;
+    case DPF_COLUMN_TARGET:
+    case DPF_COLUMN_LABEL:
+    case DPF_COLUMN_DROP:
+    case DPF_COLUMN_PERSON:
+    case DPF_COLUMN_DAY:
+        break;
     }
+    return 0;
 }
 
 static enum dpf_status add_value(struct parser *p, struct dpf_column *c, const char *text)
@@ -297,7 +302,8 @@ static bool parse_kind(const struct word *w, enum dpf_column_kind *kind)
         [DPF_COLUMN_REAL] = "real",         [DPF_COLUMN_INT] = "int",
         [DPF_COLUMN_CATEGORY] = "category", [DPF_COLUMN_CODE] = "code",
         [DPF_COLUMN_TARGET] = "target",     [DPF_COLUMN_LABEL] = "label",
-        [DPF_COLUMN_DROP] = "drop",
+        [DPF_COLUMN_DROP] = "drop",         [DPF_COLUMN_PERSON] = "person",
+        [DPF_COLUMN_DAY] = "day",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is_word(w, names[i])) {
@@ -307,14 +313,35 @@ static bool parse_kind(const struct word *w, enum dpf_column_kind *kind)
     return false;
 }
 
+/* "day FORMAT", and for dates "from DATE", the day that is time 0. */
+static enum dpf_status parse_day(struct parser *p, struct dpf_column *c)
+{
+    const struct word *w = p->words;
+    bool known = false;
+    for (int i = 0; p->count > 2 && !known && dpf_day_formats[i]; i++)
+        if ((known = is_word(&w[2], dpf_day_formats[i])))
+            c->day = (enum dpf_day_format)i;
+    if (!known)
+        return wrong(p,
+                     "YYYY-MM-DD, DD/MM/YYYY, MM/DD/YYYY or number is due after 'day'");
+    if (p->count == 3)
+        return DPF_OK;
+    if (p->count != 5 || !is_word(&w[3], "from") || c->day == DPF_DAY_NUMBER)
+        return wrong(p,
+                     "'from' and a date, or nothing, is due after the format of dates");
+    const char *fault =
+        dpf_day_parse(DPF_DAY_ISO, w[4].text, strlen(w[4].text), &c->day_from);
+    return fault ? wrong(p, "'%s' is not a date as YYYY-MM-DD", w[4].text) : DPF_OK;
+}
+
 static enum dpf_status parse_column(struct parser *p)
 {
     struct dpf_columns *all = p->columns;
     const struct word *w = p->words;
     enum dpf_column_kind kind;
     if (p->count < 2 || !parse_kind(&w[1], &kind))
-        return wrong(p, "real, int, category, code, target, label or drop is due after "
-                        "the name of a column");
+        return wrong(p, "real, int, category, code, target, label, person, day or drop "
+                        "is due after the name of a column");
     if (all->count == MAX_COLUMNS)
         return wrong(p, "more than %d columns", MAX_COLUMNS);
     if (!dpf_grow(&all->columns, &all->capacity, all->count + 1, sizeof *all->columns))
@@ -330,10 +357,17 @@ static enum dpf_status parse_column(struct parser *p)
     case DPF_COLUMN_TARGET:
         return parse_bounds(p, c);
     case DPF_COLUMN_DROP:
-        return p->count == 2 ? DPF_OK : wrong(p, "nothing is due after 'drop'");
-    default:
-        return parse_values(p, c);
+    case DPF_COLUMN_PERSON:
+        return p->count == 2 ? DPF_OK
+                             : wrong(p, "nothing is due after '%s'", p->words[1].text);
+    case DPF_COLUMN_DAY:
+        return parse_day(p, c);
+    case DPF_COLUMN_CATEGORY:
+    case DPF_COLUMN_CODE:
+    case DPF_COLUMN_LABEL:
+        break;
     }
+    return parse_values(p, c);
 }
 
 static enum dpf_status parse_header(struct parser *p)
@@ -446,17 +480,25 @@ static enum dpf_status check_names(const struct dpf_columns *c, struct dpf_error
 /* What no single line can get wrong. */
 static enum dpf_status check_whole(struct dpf_columns *c, struct dpf_error *e)
 {
-    size_t outcomes = 0;
+    size_t outcomes = 0, days = 0;
     uint64_t shape = 1;
     for (size_t i = 0; i < c->count; i++) {
         enum dpf_column_kind kind = c->columns[i].kind;
         c->features += dpf_column_features(&c->columns[i]);
         outcomes += kind == DPF_COLUMN_TARGET || kind == DPF_COLUMN_LABEL;
+        days += kind == DPF_COLUMN_DAY;
+        c->persons += kind == DPF_COLUMN_PERSON;
         if (c->features > MAX_FEATURES)
             return dpf_fail(e, DPF_USAGE, "'%s' declares more than %d features", c->name,
                             MAX_FEATURES);
     }
-    if (c->features == 0)
+    if (c->persons > 2 || (c->persons == 2 && (c->features || outcomes || days)))
+        return dpf_fail(e, DPF_USAGE,
+                        "'%s' declares several persons: two and nothing else make links",
+                        c->name);
+    if (days > 1)
+        return dpf_fail(e, DPF_USAGE, "'%s' declares more than one day", c->name);
+    if (c->features == 0 && c->persons < 2)
         return dpf_fail(e, DPF_USAGE, "'%s' declares no feature", c->name);
     if (outcomes > 1)
         return dpf_fail(e, DPF_USAGE, "'%s' declares more than one target or label",

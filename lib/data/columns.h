@@ -15,6 +15,10 @@
  *     income   target 0 200000      # field "y", f32
  *     class    label 0..9           # field "y", class numbers
  *     id       drop
+ *     user     person               # field "person": whose row it is (data/day.h)
+ *     date     day MM/DD/YYYY from 2016-04-12  # field "time": the days since then
+ *
+ * Two columns of the kind person, and no others, make links: field "link".
  *
  * Names and values may stand in double quotes ("" inside is one quote); a quoted word is
  * never a keyword. A..B stands for the whole numbers from A to B. */
@@ -26,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "data/day.h"
 #include "tensor/tensor.h"
 
 enum dpf_column_kind {
@@ -36,13 +41,17 @@ enum dpf_column_kind {
     DPF_COLUMN_TARGET,
     DPF_COLUMN_LABEL,
     DPF_COLUMN_DROP,
+    DPF_COLUMN_PERSON,
+    DPF_COLUMN_DAY,
 };
 
 struct dpf_column {
     char *name;
     enum dpf_column_kind kind;
-    double lo, hi; /* real, int, target */
-    char **values; /* category, code, label */
+    enum dpf_day_format day;
+    int64_t day_from; /* time 0 */
+    double lo, hi;    /* real, int, target */
+    char **values;    /* category, code, label */
     size_t value_count, value_capacity;
     uint32_t *slots; /* hash table over values; see dpf_column_find() */
     size_t slot_count;
@@ -65,6 +74,7 @@ struct dpf_columns {
     bool has_shape;
     struct dpf_shape shape;
     size_t features; /* length of the feature vector */
+    size_t persons;  /* columns of that kind; 2: links */
 };
 
 /* Read or parse a description. On success *c is the caller's to release; on failure

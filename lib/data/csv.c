@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "data/csv_number.h"
 #include "data/csv_text.h"
 #include "data/formats.h"
 
@@ -21,6 +22,8 @@ struct place {
     const struct dpf_column *column; /* NULL: left out */
     size_t feature;                  /* its first feature */
     float least, most;               /* the floats nearest to the bounds, within them */
+    int tensor;                      /* person, day: the field, and of a link which end */
+    size_t end;
 };
 
 struct csv {
@@ -44,34 +47,6 @@ static enum dpf_status bad_cell(struct csv *s, const struct dpf_column *c,
 }
 
 /* ---- cells ---- */
-
-/* Up to 15 digits and a power of ten up to 10^15 are exact doubles, so their quotient is
- * the correctly rounded value (Clinger 1990). Everything else takes the long way. */
-static bool parse_number(const struct dpf_csv_cell *cell, double *value)
-{
-    static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    const char *p = cell->text, *end = p + cell->size;
-    bool negative = p < end && *p == '-';
-    uint64_t digits = 0;
-    p += p < end && (*p == '-' || *p == '+');
-    const char *start = p;
-    for (; p < end && *p >= '0' && *p <= '9'; p++)
-        digits = digits * 10 + (uint64_t)(*p - '0');
-    size_t count = (size_t)(p - start), fraction = 0;
-    if (p < end && *p == '.') {
-        start = ++p;
-        for (; p < end && *p >= '0' && *p <= '9'; p++)
-            digits = digits * 10 + (uint64_t)(*p - '0');
-        fraction = (size_t)(p - start);
-        count += fraction;
-    }
-    if (p != end || count == 0 || count > 15 || FLT_EVAL_METHOD != 0)
-        return dpf_parse_real_n(cell->text, cell->size, value);
-    double parsed = (double)digits / power[fraction];
-    *value = negative ? -parsed : parsed;
-    return true;
-}
 
 static bool is_missing(const struct dpf_columns *c, const struct dpf_csv_cell *cell)
 {
@@ -98,7 +73,7 @@ static enum dpf_status read_number(struct csv *s, const struct dpf_column *c,
         *value = c->default_number;
         return c->has_default ? DPF_OK : is_absent(s, c, e);
     }
-    if (!parse_number(cell, value))
+    if (!dpf_csv_number(cell, value))
         return bad_cell(s, c, e, "is not a number");
     if (c->kind == DPF_COLUMN_INT && *value != floor(*value))
         return bad_cell(s, c, e, "is not a whole number");
@@ -174,6 +149,35 @@ static enum dpf_status put_value(struct csv *s, const struct place *p,
     return DPF_OK;
 }
 
+/* A person, or a day: one number of a field of its own. */
+static enum dpf_status put_key(struct csv *s, const struct place *p,
+                               const struct dpf_csv_cell *cell, struct dpf_batch *b,
+                               uint64_t row, struct dpf_error *e)
+{
+    const struct dpf_column *c = p->column;
+    const struct dpf_tensor *t = &b->tensor[p->tensor];
+    int64_t *number = (int64_t *)t->data + row * (s->columns->persons == 2 ? 2 : 1);
+    if (is_missing(s->columns, cell))
+        return bad_cell(s, c, e, "is missing");
+    if (c->kind == DPF_COLUMN_PERSON) {
+        number[p->end] = dpf_person_number(cell->text, cell->size);
+        return DPF_OK;
+    }
+    const char *fault = dpf_day_parse(c->day, cell->text, cell->size, number);
+    if (fault) {
+        char what[96];
+        snprintf(what, sizeof what, "%s (%s)", fault, dpf_day_formats[c->day]);
+        return bad_cell(s, c, e, what);
+    }
+    *number -= c->day_from;
+    return DPF_OK;
+}
+
+static bool is_key(const struct dpf_column *c)
+{
+    return c->kind == DPF_COLUMN_PERSON || c->kind == DPF_COLUMN_DAY;
+}
+
 static enum dpf_status put_row(struct csv *s, struct dpf_batch *b, uint64_t row,
                                struct dpf_error *e)
 {
@@ -182,7 +186,9 @@ static enum dpf_status put_row(struct csv *s, struct dpf_batch *b, uint64_t row,
         const struct place *p = &s->places[i];
         if (!p->column || p->column->kind == DPF_COLUMN_DROP)
             continue;
-        if (p->column->value_count)
+        if (is_key(p->column))
+            status = put_key(s, p, &s->text.cells[i], b, row, e);
+        else if (p->column->value_count)
             status = put_value(s, p, &s->text.cells[i], b, row, e);
         else
             status = put_number(s, p, &s->text.cells[i], b, row, e);
@@ -313,15 +319,34 @@ static float float_from_below(double v)
     return (double)f > v ? nextafterf(f, -INFINITY) : f;
 }
 
+static bool has_kind(const struct dpf_columns *c, enum dpf_column_kind kind)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->columns[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* The field of persons; that of days is behind it. */
+static int key_field(const struct dpf_columns *c)
+{
+    bool outcome = has_kind(c, DPF_COLUMN_TARGET) || has_kind(c, DPF_COLUMN_LABEL);
+    return (c->features > 0) + outcome;
+}
+
 static enum dpf_status place_columns(struct csv *s, struct dpf_error *e)
 {
-    size_t feature = 0;
+    size_t feature = 0, ends = 0;
+    int key = key_field(s->columns), behind = s->columns->persons > 0;
     s->by_column = dpf_calloc(s->columns->count, sizeof *s->by_column);
     if (!s->by_column)
         return dpf_fail_memory(e);
     for (size_t i = 0; i < s->columns->count; i++) {
         const struct dpf_column *c = &s->columns->columns[i];
+        bool day = c->kind == DPF_COLUMN_DAY, person = c->kind == DPF_COLUMN_PERSON;
         s->by_column[i] = (struct place){.column = c,
+                                         .tensor = day ? key + behind : key,
+                                         .end = person ? ends++ : 0,
                                          .feature = feature,
                                          .least = float_from_above(c->lo),
                                          .most = float_from_below(c->hi)};
@@ -458,6 +483,8 @@ static bool name_feature(struct dpf_field *x, const struct dpf_column *c, size_t
 
 static enum dpf_status add_features(struct csv *s, struct dpf_error *e)
 {
+    if (s->columns->features == 0) /* links */
+        return DPF_OK;
     struct dpf_shape shape = {.rank = 1, .dim = {s->columns->features}};
     if (s->columns->has_shape)
         shape = s->columns->shape;
@@ -496,6 +523,21 @@ static enum dpf_status add_outcome(struct csv *s, struct dpf_error *e)
     return DPF_OK;
 }
 
+/* Behind x and y. */
+static enum dpf_status add_keys(struct csv *s, struct dpf_error *e)
+{
+    const struct dpf_shape scalar = {0}, pair = {1, {2}};
+    struct dpf_header *h = &s->source.header;
+    bool links = s->columns->persons == 2;
+    if (s->columns->persons && !dpf_header_add_field(h, links ? "link" : "person",
+                                                     DPF_I64, links ? &pair : &scalar))
+        return dpf_fail_memory(e);
+    return !has_kind(s->columns, DPF_COLUMN_DAY) ||
+                   dpf_header_add_field(h, "time", DPF_I64, &scalar)
+               ? DPF_OK
+               : dpf_fail_memory(e);
+}
+
 static enum dpf_status csv_start(struct csv *s, struct dpf_bytes *take_bytes,
                                  const struct dpf_csv_limits *limits, struct dpf_error *e)
 {
@@ -508,7 +550,9 @@ static enum dpf_status csv_start(struct csv *s, struct dpf_bytes *take_bytes,
         status = read_header(s, e);
     if (status == DPF_OK)
         status = add_features(s, e);
-    return status == DPF_OK ? add_outcome(s, e) : status;
+    if (status == DPF_OK)
+        status = add_outcome(s, e);
+    return status == DPF_OK ? add_keys(s, e) : status;
 }
 
 enum dpf_status dpf_csv_new(struct dpf_bytes *take_bytes,
@@ -552,6 +596,5 @@ const struct dpf_format dpf_format_csv = {
     .endings = DPF_ENDINGS(".csv", ".data"),
     .gives = "x, y as --columns FILE declares",
     .takes = DPF_TAKES("columns"),
-
     .open = open_request,
 };

@@ -22,11 +22,12 @@ struct dpf_csv_limits {
 
 /* Field "x" (f32, or u8 when all features are whole numbers within 0..255) with feature
  * names and bounds, in the order of the description, and "y" if it has a target or a
- * label. With `columns` NULL the first line names the columns, all are numbers, and no
- * bounds are declared. `columns` is borrowed and must outlive the source; `limits` may
- * be NULL. Spaces around a cell that is not quoted do not count; empty lines are skipped.
- * A table that is not what the description says is DPF_BAD_STREAM. The record count is
- * not known. *take is destroyed by dpf_source_destroy(). */
+ * label; then "person" and "time", i64, if it has such columns, or "link" alone, i64 [2].
+ * With `columns` NULL the first line names the columns, all are numbers, and no bounds
+ * are declared. `columns` is borrowed and must outlive the source; `limits` may be NULL.
+ * Spaces around a cell that is not quoted do not count; empty lines are skipped. A table
+ * that is not what the description says is DPF_BAD_STREAM. The record count is not known.
+ * *take is destroyed by dpf_source_destroy(). */
 enum dpf_status dpf_csv_open(const char *path, const struct dpf_columns *columns,
                              const struct dpf_csv_limits *limits,
                              struct dpf_source **take, struct dpf_error *e);

@@ -400,42 +400,40 @@ static double influence(const struct dpf_history *h, int64_t t)
     return h->friend_count ? sum / (double)h->friend_count : .5;
 }
 
-/* Values at a time into every `stride`-th place of x; false: the window is dropped. */
-static bool put_point(struct dpf_history *h, struct span own, int64_t time, float *x,
-                      size_t stride)
+/* Values at a time into every `stride`-th place of x. */
+static void put_point(const struct dpf_history *h, int64_t time, float *x, size_t stride)
 {
-    const struct row *row = find(h, own, time);
-    h->counts.points++;
-    h->counts.missing += !row;
-    if (!row && h->rule.missing == DPF_MISSING_DROP)
-        return false;
-    if (!row && h->rule.missing == DPF_MISSING_PREVIOUS)
-        row = find_last(h, own, time);
+    bool carried = h->rule.missing == DPF_MISSING_PREVIOUS;
+    const struct row *row =
+        carried ? find_last(h, h->person, time) : find(h, h->person, time);
     for (size_t i = 0; i < h->rule.attributes; i++)
         x[i * stride] = row ? values_of(h, row)[i] : 0;
-    return true;
+}
+
+/* Of the times of a window with its label, which follow each other, those without a row.
+ */
+static uint64_t count_missing(struct dpf_history *h, int64_t labelled)
+{
+    uint64_t missing = 0;
+    for (int64_t s = labelled - (int64_t)h->rule.length; s <= labelled; s++)
+        missing += !find(h, h->person, s);
+    h->counts.points += h->rule.length + 1;
+    h->counts.missing += missing;
+    return missing;
 }
 
 static bool make_window(struct dpf_history *h, int64_t t, float *x, uint8_t *y)
 {
     const struct dpf_history_rule *r = &h->rule;
-    struct span own = h->person;
-    int64_t newest = r->next ? t : t - 1, labelled = r->next ? t + 1 : t;
+    int64_t labelled = r->next ? t + 1 : t, newest = labelled - 1;
     float *now = x + r->attributes * r->length;
-    bool whole = true;
-    for (size_t i = 0; whole && i < r->length; i++)
-        whole =
-            put_point(h, own, newest - (int64_t)(r->length - 1 - i), x + i, r->length);
-    whole = whole && put_point(h, own, t, now, 1);
-    const struct row *label = find(h, own, labelled);
-    if (r->next) { /* else t has been counted */
-        h->counts.points++;
-        h->counts.missing += !label;
-    }
-    if (!whole || (!label && r->missing == DPF_MISSING_DROP))
+    if (count_missing(h, labelled) && r->missing == DPF_MISSING_DROP)
         return false;
+    for (size_t i = 0; i < r->length; i++)
+        put_point(h, newest - (int64_t)(r->length - 1 - i), x + i, r->length);
+    put_point(h, t, now, 1);
     now[r->attributes] = (float)influence(h, newest);
-    *y = label && label->rose;
+    *y = rose(h, h->person, labelled);
     return true;
 }
 

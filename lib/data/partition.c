@@ -100,9 +100,9 @@ static bool in_order(const struct dpf_partition *p)
     return (p->index < share(p, p->total)) != p->rest;
 }
 
-/* A keyed 64-bit hash of all bytes of one record. */
+/* A keyed 64-bit hash of all bytes of one record, or of one field alone. */
 static uint64_t record_hash(const struct dpf_partition *p, const struct dpf_batch *b,
-                            uint64_t row)
+                            const struct dpf_tensor *only, uint64_t row)
 {
     unsigned char out[16];
     unsigned char key[32] = "dpflow split by content";
@@ -110,6 +110,8 @@ static uint64_t record_hash(const struct dpf_partition *p, const struct dpf_batc
     crypto_generichash_state state;
     crypto_generichash_init(&state, key, sizeof key, sizeof out);
     for (int i = 0; i < b->count; i++) {
+        if (only && only != &b->tensor[i])
+            continue;
         size_t bytes = dpf_tensor_row_bytes(&b->tensor[i]);
         crypto_generichash_update(
             &state, (const unsigned char *)b->tensor[i].data + row * bytes, bytes);
@@ -138,14 +140,16 @@ static bool listed(const struct dpf_partition *p, double label)
 enum dpf_status dpf_partition_choose(struct dpf_partition *p, const struct dpf_header *h,
                                      struct dpf_batch *b, bool *keep, struct dpf_error *e)
 {
-    struct dpf_tensor *labels = NULL;
+    struct dpf_tensor *labels = NULL, *person = NULL;
+    if (p->by_person && !(person = dpf_batch_field(b, h, "person", e)))
+        return DPF_BAD_STREAM;
     if (p->rule == DPF_PART_CLASS && !(labels = dpf_batch_field(b, h, p->class_field, e)))
         return DPF_BAD_STREAM;
     for (uint64_t i = 0; i < b->rows; i++, p->index++) {
         if (labels)
             keep[i] = listed(p, dpf_tensor_get(labels, i));
         else if (p->by_content)
-            keep[i] = chosen_by_content(p, record_hash(p, b, i));
+            keep[i] = chosen_by_content(p, record_hash(p, b, person, i));
         else if (p->by_order)
             keep[i] = in_order(p);
         else if (p->rule == DPF_PART_OF)

@@ -21,6 +21,9 @@
  *   start; if i is behind, it gains that one and loses its last. Part s loses one record
  *   and gains none. At most one lost and one gained in each case. Of a share, the border
  *   t = round(F n) stays or is one less, and the same holds on both its sides.
+ * - By person: the same, but the part depends on the field `person` alone. All rows of a
+ *   person are in one part, so of two tables that differ in the rows of one person, the
+ *   parts differ in her rows alone, in one part; what `window` says of a person holds.
  * - By content, or label: a record's part depends on its own bytes. add-remove: 1, in one
  *   part only. replace-one: no bound, a replaced record may change its part, and sizes
  *   differ then. Sizes are only balanced on average, and tell what records say. */
@@ -39,6 +42,7 @@ enum dpf_partition_rule {
 struct dpf_partition {
     enum dpf_partition_rule rule;
     bool by_content, by_order; /* neither: by index */
+    bool by_person;            /* with by_content: the content of the field `person` */
     uint64_t seed;
     double fraction;
     bool rest;

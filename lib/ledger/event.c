@@ -170,6 +170,7 @@ static enum dpf_status read_partition(const msgpack_object *o, struct dpf_event 
     v->disjoint[0] = relation == DPF_ADD_REMOVE;
     v->disjoint[1] = relation == DPF_REPLACE_ONE;
     v->cut = text_of(o, "cut");
+    v->by_person = dpf_span_is(text_of(o, "by"), "person");
     if (!whole_of(o, "parts", &v->parts) || !whole_of(o, "part", &v->part) ||
         v->part >= v->parts)
         v->cut = (struct dpf_span){NULL, 0}; /* a part of nothing */
@@ -201,6 +202,8 @@ static enum dpf_status read_windows(const msgpack_object *o, struct dpf_event *v
         !whole_of(o, "ends", &v->ends) || !whole_of(o, "friends", &v->friends) ||
         v->ends < 1 || v->ends > DPF_MAX_STABILITY || v->friends > DPF_MAX_STABILITY)
         return malformed("windows", e);
+    v->first = real_of(o, "first", NAN);
+    v->last = real_of(o, "last", NAN);
     enum dpf_status status = read_stability(o, "windows", "", 0, v, e);
     /* less than the construction has is no stability */
     if (status == DPF_OK &&
@@ -433,25 +436,25 @@ static bool keeps_rows(enum dpf_event_kind kind)
     return false;
 }
 
-static bool rows_are_whole(const msgpack_object *array, int depth)
+static bool rows_are_whole(const msgpack_object *array, bool by_person, int depth)
 {
     bool whole = depth <= DPF_MAX_EVENT_DEPTH;
     for (uint32_t i = 0; whole && i < array->via.array.size; i++) {
         struct dpf_event v;
         whole = dpf_event_read(&array->via.array.ptr[i], &v, NULL) == DPF_OK &&
-                keeps_rows(v.kind);
+                (keeps_rows(v.kind) || (by_person && v.by_person));
         for (uint32_t k = 0; whole && v.branches && k < v.branches->via.array.size; k++)
-            whole = rows_are_whole(&v.branches->via.array.ptr[k], depth + 1);
+            whole = rows_are_whole(&v.branches->via.array.ptr[k], by_person, depth + 1);
     }
     return whole;
 }
 
-bool dpf_ledger_rows_are_whole(const struct dpf_values *events)
+bool dpf_ledger_rows_are_whole(const struct dpf_values *events, bool by_person)
 {
     struct dpf_event_list list;
     if (dpf_event_list_init(&list, events, NULL) != DPF_OK)
         return false;
-    bool whole = rows_are_whole(&list.array, 0);
+    bool whole = rows_are_whole(&list.array, by_person, 0);
     dpf_event_list_release(&list);
     return whole;
 }

@@ -146,8 +146,9 @@ void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
  * none. A kind of its own, and no augmentation, so that readers who do not know of people
  * refuse it instead of taking a row for a person. */
 struct dpf_windows_event {
-    uint64_t ends;    /* windows of one person */
-    uint64_t friends; /* other people in whose windows one person is, at most */
+    int64_t first, last; /* times at which windows end */
+    uint64_t ends;       /* windows of one person */
+    uint64_t friends;    /* other people in whose windows one person is, at most */
     struct dpf_stability stability;
     bool count_private; /* how many windows there are depends on what rows say */
 };
@@ -196,11 +197,13 @@ struct dpf_event {
     /* source */
     struct dpf_span name, digest, set, part_name;
     uint64_t ends, friends; /* windows */
+    double first, last;     /* windows: times; NaN: not told */
     /* selection, partition, augmentation, windows */
     struct dpf_stability stability;
     bool count_private;
     uint64_t copies; /* 0: not an augmentation */
     uint64_t parts, part;
+    bool by_person;      /* all rows of a person are in one part */
     struct dpf_span cut; /* equal for parts of one partition of one source */
     bool disjoint[2];    /* under add-remove, under replace-one and local */
     /* model: the ledger of its records; merge, teachers: lists of events */
@@ -249,8 +252,9 @@ uint64_t dpf_ledger_group(const struct dpf_values *events, enum dpf_relation rel
 
 /* Whether rows are as they were loaded: none chosen, copied or made windows of, and
  * nothing spent on them. Then all rows of a person are there, and what is said of her is
- * about them alone. Fails closed. */
-bool dpf_ledger_rows_are_whole(const struct dpf_values *events);
+ * about them alone. With by_person,
+ * whole persons may have been left out, by their numbers. Fails closed. */
+bool dpf_ledger_rows_are_whole(const struct dpf_values *events, bool by_person);
 
 /* Whether the number of records tells what private records say: somebody chose them by
  * label or content. Then it must not leave without noise. Fails closed. */

@@ -60,6 +60,41 @@ static void close_origins(struct origins *all, size_t from)
         all->list[i].closed = true;
 }
 
+/* A person has rows in every part, unless it is one of persons, so no other part keeps
+ * windows apart, before or behind. */
+static void add_windows(struct origins *all, size_t from, const struct dpf_event *v)
+{
+    for (size_t i = from; i < all->count; i++) {
+        struct dpf_origin *o = &all->list[i];
+        size_t kept = 0;
+        for (size_t k = 0; k < o->cut_count; k++)
+            if (o->cuts[k].by_person)
+                o->cuts[kept++] = o->cuts[k];
+        o->cut_count = kept;
+        o->closed = o->windowed = true;
+        o->first = v->first;
+        o->last = v->last;
+    }
+}
+
+/* Windows of other times are not those that were learnt from; but they are of the same
+ * people, so they are not held out either. */
+static enum dpf_membership membership(const struct dpf_origin *scored,
+                                      const struct dpf_origin *learned)
+{
+    switch (dpf_origins_share(scored, learned)) {
+    case DPF_SHARE_NONE:
+        return DPF_HELD_OUT;
+    case DPF_SHARE_UNKNOWN:
+        return DPF_UNKNOWN;
+    case DPF_SHARE_SOME:
+        break;
+    }
+    bool apart = scored->windowed && learned->windowed &&
+                 (scored->last < learned->first || learned->last < scored->first);
+    return apart ? DPF_UNKNOWN : DPF_SEEN;
+}
+
 static void read_model(const msgpack_object *events, struct origins *all, int depth)
 {
     size_t from = all->count;
@@ -95,8 +130,9 @@ static void read_list(const msgpack_object *array, struct origins *all, bool lea
             add_origin(all, &v);
         else if (v.kind == DPF_EVENT_PARTITION)
             add_cut(all, from, &v);
-        else if ((v.kind == DPF_EVENT_AUGMENTATION && v.copies > 1) ||
-                 v.kind == DPF_EVENT_WINDOWS)
+        else if (v.kind == DPF_EVENT_WINDOWS)
+            add_windows(all, from, &v);
+        else if (v.kind == DPF_EVENT_AUGMENTATION && v.copies > 1)
             close_origins(all, from);
         else if (v.kind == DPF_EVENT_MODEL && learned)
             read_model(v.events, all, depth);
@@ -137,9 +173,9 @@ void dpf_lineage_read(struct dpf_lineage *l, const struct dpf_header *model,
     for (size_t i = 0; i < scored.count; i++) {
         add_word(&l->records, scored.list[i].name);
         for (size_t k = 0; k < learned.count && l->membership != DPF_SEEN; k++) {
-            enum dpf_sharing s = dpf_origins_share(&scored.list[i], &learned.list[k]);
-            if (s != DPF_SHARE_NONE)
-                l->membership = s == DPF_SHARE_SOME ? DPF_SEEN : DPF_UNKNOWN;
+            enum dpf_membership m = membership(&scored.list[i], &learned.list[k]);
+            if (m != DPF_HELD_OUT)
+                l->membership = m;
         }
     }
     free(learned.list);

@@ -81,6 +81,8 @@ struct dpf_origin {
     size_t cut_count;
     bool closed; /* parts that follow may share records of it: it is of a model, or there
                   * are copies, which go to different parts */
+    bool windowed;      /* people's rows became windows */
+    double first, last; /* times at which those end; NaN: not told */
 };
 enum dpf_sharing dpf_origins_share(const struct dpf_origin *a,
                                    const struct dpf_origin *b);

@@ -213,8 +213,10 @@ void dpf_ledger_add_augmentation(struct dpf_values *events, const char *stage,
 void dpf_ledger_add_windows(struct dpf_values *events, const char *stage,
                             const struct dpf_windows_event *w)
 {
-    msgpack_packer p = begin(events, DPF_EVENT_WINDOWS, stage, 4 + w->count_private);
+    msgpack_packer p = begin(events, DPF_EVENT_WINDOWS, stage, 6 + w->count_private);
     pair(&p, "unit", "person");
+    number(&p, "first", (double)w->first);
+    number(&p, "last", (double)w->last);
     whole(&p, "ends", w->ends);
     whole(&p, "friends", w->friends);
     stability(&p, w->stability);

@@ -1,8 +1,8 @@
 /* window: windows of a table of people and times, for models of behaviour. */
-#include <math.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "window.h"
 
 #include "base/banned.h"
@@ -25,7 +25,7 @@ static const char *const fillings[] = {[DPF_MISSING_PREVIOUS] = "previous",
 
 static const struct dpf_option options[] = {
     {.name = "times",
-     .kind = DPF_KIND_RANGE,
+     .kind = DPF_KIND_STRING,
      .target = &state.times,
      .arg = "LO:HI",
      .help = "the public range of times at which windows end",
@@ -54,21 +54,34 @@ static const struct dpf_option options[] = {
     DPF_OPT_END,
 };
 
+/* "LO:HI", small enough that sums of times are far from 2^63. */
+static bool parse_times(const char *text, int64_t *lo, int64_t *hi)
+{
+    static const int64_t most = 1000000000000;
+    char first[32];
+    size_t size = strcspn(text, ":");
+    if (size >= sizeof first || !text[size])
+        return false;
+    snprintf(first, sizeof first, "%.*s", (int)size, text);
+    return dpf_parse_int(first, lo) && dpf_parse_int(text + size + 1, hi) &&
+           *lo >= -most && *hi <= most && *lo <= *hi;
+}
+
 static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 {
     struct dpf_windowing *v = s->state;
-    double lo = v->times.lo, hi = v->times.hi;
-    if (lo != floor(lo) || hi != floor(hi) || fabs(lo) > 1e12 || fabs(hi) > 1e12 ||
-        lo > hi)
-        return dpf_fail(e, DPF_USAGE, "'--times' needs whole numbers LO <= HI");
+    int64_t lo, hi;
+    if (!parse_times(v->times, &lo, &hi))
+        return dpf_fail(e, DPF_USAGE, "'--times %s' is not two whole numbers LO <= HI",
+                        v->times);
     if (!v->links != (v->friends < 0))
         return dpf_fail(e, DPF_USAGE, "'--links' and '--friends' go together");
     if (v->rise && dpf_option_given(&s->parsed, "label"))
         return dpf_fail(e, DPF_USAGE, "give one of --rise and --label");
     v->rule = (struct dpf_history_rule){
         .length = (size_t)v->length,
-        .first = (int64_t)lo,
-        .last = (int64_t)hi,
+        .first = lo,
+        .last = hi,
         .every = v->every,
         .next = strcmp(v->predict, "next") == 0,
         .missing = (enum dpf_history_missing)DPF_INDEX(fillings, v->missing),
@@ -83,14 +96,16 @@ static enum dpf_status on_options(struct dpf_stage *s, struct dpf_error *e)
 static void add_event(const struct dpf_windowing *v, struct dpf_stage *s)
 {
     struct dpf_history_keeps keeps = dpf_history_keeps(&v->rule);
-    bool whole = dpf_ledger_rows_are_whole(&s->in.events);
-    struct dpf_windows_event event = {
-        .ends = dpf_history_ends(&v->rule),
-        .friends = v->rule.friends,
-        .count_private = s->in.is_private && v->rule.missing == DPF_MISSING_DROP};
+    bool whole =
+        dpf_ledger_rows_are_whole(&s->in.events, strcmp(v->person, "person") == 0);
+    bool drops = v->rule.missing == DPF_MISSING_DROP;
+    struct dpf_windows_event event = {.first = v->rule.first,
+                                      .last = v->rule.last,
+                                      .ends = dpf_history_ends(&v->rule),
+                                      .friends = v->rule.friends,
+                                      .count_private = s->in.is_private && drops};
     if (whole && keeps.add_remove <= DPF_MAX_STABILITY)
-        event.stability = (struct dpf_stability){.add_remove = keeps.add_remove,
-                                                 .replace_one = keeps.replace_one};
+        event.stability = (struct dpf_stability){keeps.add_remove, keeps.replace_one};
     if (!whole && s->in.is_private)
         dpf_notice("rows were chosen before: nothing can be stated for a person");
     dpf_ledger_add_windows(&s->out.events, s->info->name, &event);

@@ -7,9 +7,9 @@
 
 struct dpf_windowing {
     /* what the user asked for, then what it takes */
-    const char *person, *time, *field, *label, *links, *rise, *predict, *missing;
+    const char *times, *person, *time, *field, *label, *links, *rise;
+    const char *predict, *missing;
     int64_t length, every, friends;
-    struct dpf_range times;
     struct dpf_history_rule rule;
     struct dpf_history *history;
 };

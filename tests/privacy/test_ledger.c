@@ -1597,6 +1597,14 @@ static void rows_that_were_chosen_are_no_persons(void)
         check_units(before[i], EVENTS(before[i], PEOPLE, PURE("0.1", "replace-one")),
                     INFINITY, .1);
     }
+    check_units("parts by person, replaced",
+                EVENTS(DIVIDED("person", "0", "'add-remove': 1", "add-remove"), PEOPLE,
+                       PURE("0.1", "replace-one")),
+                1.5, .1);
+    check_units("parts by person, removed",
+                EVENTS(DIVIDED("person", "0", "'add-remove': 1", "add-remove"), PEOPLE,
+                       PURE("0.1", "add-remove")),
+                2.5, .1);
     check_units("noise on rows",
                 EVENTS(PURE("0.1", "local"), PEOPLE, PURE("0.1", "local")), INFINITY,
                 INFINITY);
@@ -1607,6 +1615,17 @@ static void rows_that_were_chosen_are_no_persons(void)
                            IN_ORDER("1") ", " PEOPLE ", " PURE("0.1", "replace-one"))));
     CU_ASSERT(isinf(epsilon_as(&h, &basic)));
     dpf_header_release(&h);
+    /* nor are teachers who learnt from them: one person may change what all say */
+    struct dpf_text t = {0};
+    dpf_text_addf(&t, "{'event': 'teachers', 'branches': [[%s, %s], [%s, %s]]}", PEOPLE,
+                  IN_ORDER("0"), PEOPLE, IN_ORDER("1"));
+    SAME("teachers", exactly(EVENTS(dpf_text_get(&t), PURE("0.1", "replace-one"))), .2);
+    dpf_text_reset(&t);
+    dpf_text_addf(&t, "{'event': 'teachers', 'branches': [[%s, %s], [%s, %s]]}",
+                  IN_ORDER("0"), PEOPLE, IN_ORDER("1"), PEOPLE);
+    SAME("teachers of rows",
+         exactly(EVENTS(dpf_text_get(&t), PURE("0.1", "replace-one"))), .2);
+    dpf_text_release(&t);
     check_units("without a number",
                 EVENTS(WINDOWS_OF("person", "5", "2", "'add-remove': 25"),
                        PURE("0.1", "replace-one")),
@@ -1635,14 +1654,18 @@ static void windows_that_are_not_understood_are_refused(void)
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct dpf_header h = stream(EVENTS(bad[i], PURE("0.1", "replace-one")));
         CU_ASSERT(refused(&h, &usual, "malformed"));
-        CU_ASSERT(!dpf_ledger_rows_are_whole(&h.events));
+        CU_ASSERT(!dpf_ledger_rows_are_whole(&h.events, true));
         dpf_header_release(&h);
     }
     struct dpf_header whole = stream(EVENTS(BOTH("{'event': 'source'}", "")));
-    CU_ASSERT(dpf_ledger_rows_are_whole(&whole.events));
+    CU_ASSERT(dpf_ledger_rows_are_whole(&whole.events, true));
+    dpf_header_release(&whole);
+    whole = stream(EVENTS(DIVIDED("person", "0", "'add-remove': 1", "add-remove")));
+    CU_ASSERT(dpf_ledger_rows_are_whole(&whole.events, true));
+    CU_ASSERT(!dpf_ledger_rows_are_whole(&whole.events, false));
     dpf_header_release(&whole);
     whole = stream(EVENTS(BOTH("{'event': 'source'}", IN_ORDER("0"))));
-    CU_ASSERT(!dpf_ledger_rows_are_whole(&whole.events));
+    CU_ASSERT(!dpf_ledger_rows_are_whole(&whole.events, true));
     dpf_header_release(&whole);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "data/synth.h"
 #include "harness.h"
 
@@ -150,6 +151,28 @@ static void the_seed_alone_decides(void)
     }
 }
 
+/* Who changes the generator on purpose changes these and datasets/SYNTHETIC.md. */
+static void bytes_are_those_recorded(void)
+{
+    static const char *const expected[] = {"xxh128:4ee44ad3066de75aabac0676db48a2a7",
+                                           "xxh128:11d360736f629cbf32b1ba0164c6e959",
+                                           "xxh128:314aeb94b024705685c9f77a3555d049"};
+    for (int part = 0; part < 3; part++) {
+        struct dpf_source *s = open_part(1, (enum dpf_synth_wellness_part)part);
+        struct dpf_batch b = read_all(s);
+        struct dpf_checksum *c = dpf_checksum_new();
+        char text[DPF_CHECKSUM_TEXT];
+        CU_ASSERT_FATAL(c != NULL);
+        for (int i = 0; i < b.count; i++)
+            dpf_checksum_update(c, b.tensor[i].data, b.tensor[i].bytes);
+        dpf_checksum_text(c, text);
+        CU_ASSERT_STRING_EQUAL(text, expected[part]);
+        dpf_checksum_destroy(&c);
+        dpf_batch_release(&b);
+        dpf_source_destroy(&s);
+    }
+}
+
 /* -------------------------------------------------------------------------- the rule */
 
 /* As datasets/SYNTHETIC.md writes it. */
@@ -221,6 +244,7 @@ const struct dpf_test dpf_tests[] = {
     {"the shape is the paper's", the_shape_is_the_papers},
     {"labels are increases of the distance", labels_are_increases},
     {"the seed alone decides", the_seed_alone_decides},
+    {"bytes are those recorded", bytes_are_those_recorded},
     {"the rule is right 95 times of 100, less without friends",
      the_rule_is_right_95_times_of_100},
     {NULL, NULL},

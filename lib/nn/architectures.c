@@ -339,15 +339,31 @@ static const struct {
                     "h3 = polynomial d1 degree=7 scale=4\n"
                     "y = dense h3 out=10\n"
                     "output y\n"},
-    /* Filters from the patches' released moments, then how much of each in every 4x4
-     * square, relative to the record's other features: for a private head. */
+    /* One layer of filters of 4x4, how much of each in every 7x7 square: what
+     * pcdbn-figures sweeps over. */
+    {"pcdbn-figures", "input x 1x28x28\n"
+                      "c1 = conv x out=8 kernel=4 visible=1\n"
+                      "h1 = sigmoid c1\n"
+                      "p1 = average-pool h1 kernel=7 stride=6\n"
+                      "f = flatten p1\n"
+                      "output f\n"},
+    /* Filters from the patches' released moments, then how much of each in every square,
+     * relative to the record's other features: for a private head. Large squares
+     * (`coarse`) are better where noise is large. */
     {"filters-mnist", "input x 1x28x28\n"
-                      "c1 = conv x out=32 kernel=7 pad=3\n"
+                      "c1 = conv x out=32 kernel=5 pad=2\n"
                       "r1 = relu c1\n"
-                      "p1 = average-pool r1 kernel=4\n"
+                      "p1 = average-pool r1 kernel=6 stride=4 pad=1\n"
                       "g1 = group-norm p1 groups=8\n"
                       "f = flatten g1\n"
                       "output f\n"},
+    {"filters-mnist-coarse", "input x 1x28x28\n"
+                             "c1 = conv x out=32 kernel=5 pad=2\n"
+                             "r1 = relu c1\n"
+                             "p1 = average-pool r1 kernel=7\n"
+                             "g1 = group-norm p1 groups=8\n"
+                             "f = flatten g1\n"
+                             "output f\n"},
     {"filters-digits", "input x 1x8x8\n"
                        "c1 = conv x out=16 kernel=3 pad=1\n"
                        "r1 = relu c1\n"
@@ -439,21 +455,38 @@ static const struct {
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
-const char *const dpf_architecture_names[] = {"abadi-mnist",    "adlm-mnist",
-                                              "adlm-cifar",     "cnm-mnist",
-                                              "cnm-cifar",      "latent-fc",
-                                              "plain-mnist",    "plain-cifar",
-                                              "unet3d",         "tiny",
-                                              "dpsgd-mnist",    "dpsgd-digits",
-                                              "oriented-mnist", "dpsgd-cifar",
-                                              "latent-fc256",   "embed-mnist",
-                                              "glyphs-mnist",   "patches-cifar",
-                                              "teacher-mnist",  "cdbn-mnist",
-                                              "tcdbn-mnist",    "filters-mnist",
-                                              "filters-digits", "cdbn-digits",
-                                              "cdbn-wellness",  "tcdbn-wellness",
-                                              "pcdbn-wellness", "sctrbm-wellness",
-                                              "dpah-wellness",  NULL};
+const char *const dpf_architecture_names[] = {"abadi-mnist",
+                                              "adlm-mnist",
+                                              "adlm-cifar",
+                                              "cnm-mnist",
+                                              "cnm-cifar",
+                                              "latent-fc",
+                                              "plain-mnist",
+                                              "plain-cifar",
+                                              "unet3d",
+                                              "tiny",
+                                              "dpsgd-mnist",
+                                              "dpsgd-digits",
+                                              "oriented-mnist",
+                                              "dpsgd-cifar",
+                                              "latent-fc256",
+                                              "embed-mnist",
+                                              "glyphs-mnist",
+                                              "patches-cifar",
+                                              "teacher-mnist",
+                                              "cdbn-mnist",
+                                              "tcdbn-mnist",
+                                              "filters-mnist",
+                                              "filters-mnist-coarse",
+                                              "filters-digits",
+                                              "cdbn-digits",
+                                              "pcdbn-figures",
+                                              "cdbn-wellness",
+                                              "tcdbn-wellness",
+                                              "pcdbn-wellness",
+                                              "sctrbm-wellness",
+                                              "dpah-wellness",
+                                              NULL};
 
 const char *dpf_architecture(const char *name)
 {

@@ -132,6 +132,30 @@ static void tell_group(struct dpf_reading *r, const struct context *c, uint64_t 
     tell(&r->account->why, "; ", why, (size_t)size);
 }
 
+static bool same_spending(const struct dpf_ledger_entry *x,
+                          const struct dpf_ledger_entry *y)
+{
+    return x->spending.kind == y->spending.kind &&
+           x->spending.parameter == y->spending.parameter &&
+           x->spending.choices == y->spending.choices &&
+           x->spending.rate == y->spending.rate &&
+           x->spending.count == y->spending.count && x->relation == y->relation;
+}
+
+/* A draw that the path has already counts once; see the claim. */
+static void add_draw(struct dpf_reading *r, struct dpf_ledger_path *p,
+                     const struct dpf_ledger_entry *entry)
+{
+    for (size_t i = 0; entry->release[0] && i < p->count; i++) {
+        struct dpf_ledger_entry *before = &p->entries[i];
+        if (strcmp(before->release, entry->release) != 0 || !same_spending(before, entry))
+            continue;
+        before->group = before->group > entry->group ? before->group : entry->group;
+        return;
+    }
+    dpf_reading_add(r, p, entry);
+}
+
 static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_reading *r,
                                       struct context *c, struct dpf_error *e)
 {
@@ -152,6 +176,8 @@ static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_read
                                      .claimed_epsilon = v->claimed_epsilon,
                                      .claimed_delta = v->claimed_delta,
                                      .proven_delta = v->proven_delta};
+    if (v->release.size == DPF_RELEASE_NAME)
+        memcpy(entry.release, v->release.text, DPF_RELEASE_NAME);
     enum dpf_status status = dpf_spending_check(&v->spending, e);
     if (status != DPF_OK)
         return dpf_error_prefix(e, DPF_PRIVACY, "an event is impossible");
@@ -180,7 +206,7 @@ static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_read
     r->account->mechanisms++;
     r->tells_apart = r->tells_apart || v->shows_place || v->clear;
     for (size_t i = 0; i < r->path_count; i++)
-        dpf_reading_add(r, &r->paths[i], &entry);
+        add_draw(r, &r->paths[i], &entry);
     return DPF_OK;
 }
 
@@ -286,17 +312,22 @@ static bool same_path(const struct dpf_ledger_path *a, const struct dpf_ledger_p
     bool same = a->count == b->count;
     for (size_t i = 0; same && i < a->count; i++) {
         const struct dpf_ledger_entry *x = &a->entries[i], *y = &b->entries[i];
-        same = x->spending.kind == y->spending.kind &&
-               x->spending.parameter == y->spending.parameter &&
-               x->spending.choices == y->spending.choices &&
-               x->spending.rate == y->spending.rate &&
-               x->spending.count == y->spending.count && x->relation == y->relation &&
-               x->group == y->group &&
+        same = same_spending(x, y) && x->group == y->group &&
                same_number(x->claimed_epsilon, y->claimed_epsilon) &&
                same_number(x->claimed_delta, y->claimed_delta) &&
                same_number(x->proven_delta, y->proven_delta);
     }
     return same;
+}
+
+/* One path stands for two now: names that only one of them has would count a draw of the
+ * other's as one that was counted already. */
+static void forget_names(struct dpf_ledger_path *kept,
+                         const struct dpf_ledger_path *other)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (strcmp(kept->entries[i].release, other->entries[i].release) != 0)
+            kept->entries[i].release[0] = '\0';
 }
 
 /* Add a path, unless one that costs the same is there: a thousand owners who did the same
@@ -305,6 +336,7 @@ static bool keep_path(struct dpf_reading *r, struct dpf_ledger_path *take)
 {
     for (size_t i = 0; i < r->path_count; i++)
         if (same_path(&r->paths[i], take)) {
+            forget_names(&r->paths[i], take);
             free(take->entries);
             return true;
         }

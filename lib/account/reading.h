@@ -26,6 +26,10 @@
  * record is two steps, which may be in two parts. A branch that used a model of records
  * that are not public is never apart from the others. Owners are apart if their curator
  * says so, which is an assumption.
+ *   One draw of noise can reach a ledger on several ways: the features that a model made
+ * of what was released, and the model, both tell of it. Events with the same release name
+ * (128 random bits, drawn with the noise) and the same numbers are that draw, so each
+ * path has it once, in the context with the larger group: composition is about draws.
  *   Teachers answer for their records: what follows their event depends on private
  * records through the answers alone, and a mechanism behind it counts answers of teachers
  * as its records. Where the teachers' records are apart, neighbours at the source differ
@@ -58,6 +62,7 @@ struct dpf_ledger_entry {
     enum dpf_relation relation;
     uint64_t group; /* records of this stage that one record of the source became */
     double claimed_epsilon, claimed_delta, proven_delta;
+    char release[DPF_RELEASE_NAME + 1]; /* or empty */
 };
 
 struct dpf_ledger_path {

@@ -83,6 +83,7 @@ static void read_statements(const msgpack_object *o, struct dpf_event *v)
     v->claim = text_of(claimed, "source");
     v->differs = text_of(proven, "why");
     v->assumes = text_of(o, "assumes");
+    v->release = text_of(o, "release");
 }
 
 static enum dpf_status read_mechanism(const msgpack_object *o, struct dpf_event *v,

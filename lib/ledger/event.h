@@ -64,6 +64,7 @@ struct dpf_stability {
     uint64_t add_remove, replace_one;
 };
 enum { DPF_MAX_STABILITY = 1000000 };
+enum { DPF_RELEASE_NAME = 32 }; /* characters of a release's name: 128 random bits */
 
 /* ------------------------------------------------------------------------- writing */
 
@@ -81,9 +82,12 @@ struct dpf_mechanism_event {
     uint64_t units;              /* bits, classes or values it works on; 0: not told */
     const double *probabilities; /* those it draws with, as the method lists them */
     size_t probability_count;
-    bool shows_place;      /* a message depends on where its record stands, in public */
-    bool tells_count;      /* the number of records can be worked out from the event */
-    const char *clear;     /* a field that left as it was beside it, or NULL */
+    bool shows_place;  /* a message depends on where its record stands, in public */
+    bool tells_count;  /* the number of records can be worked out from the event */
+    const char *clear; /* a field that left as it was beside it, or NULL */
+    /* Names this one draw of noise: however often the event comes back, through a model
+     * and through what it computed, the draw is counted once. Random, or NULL. */
+    const char *release;
     const double *moments; /* [2]: means of the cosine of a message with the truth, and of
                             * its square, for whoever aggregates; or NULL */
 };
@@ -193,6 +197,7 @@ struct dpf_event {
     double claimed_epsilon, claimed_delta, proven_delta; /* NaN, NaN, 0: not stated */
     struct dpf_span claim, assumes, differs; /* its source; its proof's; why not equal */
     struct dpf_span method;                  /* randomised, too */
+    struct dpf_span release;                 /* DPF_RELEASE_NAME characters, or none */
     const char *mechanism;
     /* source */
     struct dpf_span name, digest, set, part_name;

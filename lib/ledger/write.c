@@ -100,11 +100,12 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
                               const struct dpf_mechanism_event *m)
 {
     const struct dpf_spending *s = &m->spending;
-    msgpack_packer p = begin(
-        events, DPF_EVENT_MECHANISM, stage,
-        8 + s->kind->has_choices + (m->norm ? 2 : 0) + (m->assumes != NULL) +
-            (m->method != NULL) + (m->units > 0) + (m->probability_count > 0) +
-            (m->moments != NULL) + m->shows_place + m->tells_count + (m->clear != NULL));
+    msgpack_packer p =
+        begin(events, DPF_EVENT_MECHANISM, stage,
+              8 + s->kind->has_choices + (m->norm ? 2 : 0) + (m->assumes != NULL) +
+                  (m->release != NULL) + (m->method != NULL) + (m->units > 0) +
+                  (m->probability_count > 0) + (m->moments != NULL) + m->shows_place +
+                  m->tells_count + (m->clear != NULL));
     pair(&p, "mechanism", s->kind->name);
     number(&p, s->kind->key, s->parameter);
     if (s->kind->has_choices)
@@ -119,6 +120,8 @@ void dpf_ledger_add_mechanism(struct dpf_values *events, const char *stage,
     pair(&p, "relation", dpf_relation_words[m->relation]);
     if (m->assumes)
         pair(&p, "assumes", m->assumes);
+    if (m->release)
+        pair(&p, "release", m->release);
     ingredients(&p, m);
     statement(&p, "claimed", "source", &m->claimed, NULL);
     statement(&p, "proven", "theorem", &m->proven, m->why);

@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-const char *const dpf_form_losses[] = {"squared", "taylor2", NULL};
+const char *const dpf_form_losses[] = {"squared", "cross-entropy", NULL};
 
 struct own {
     struct dpf_quadratic form;
@@ -40,9 +40,9 @@ static enum dpf_status check_quadratic(const struct dpf_perturb *p,
     if (p->unit && (p->paper || p->plain))
         return dpf_fail(e, DPF_USAGE,
                         "'--unit' goes with the variants sound and gaussian");
-    if (p->loss && strcmp(p->loss, "taylor2") == 0 && !p->paper && !p->plain)
+    if (p->loss && strcmp(p->loss, "cross-entropy") == 0 && !p->paper && !p->plain)
         return dpf_fail(e, DPF_USAGE,
-                        "'--loss taylor2' has the variants paper and plain: as "
+                        "'--loss cross-entropy' has the variants paper and plain: as "
                         "released, the others' coefficients are those of any quadratic "
                         "loss of classes");
     if (p->gaussian != (p->relation != NULL))
@@ -137,7 +137,7 @@ static enum dpf_status open_quadratic(struct dpf_perturb *p, struct dpf_stage *s
         .variant = v->is,
         .intercept = !p->no_intercept,
         .replace_one = p->relation && strcmp(p->relation, "replace-one") == 0,
-        .taylor = p->loss && strcmp(p->loss, "taylor2") == 0,
+        .taylor = p->loss && strcmp(p->loss, "cross-entropy") == 0,
         .epsilon = p->epsilon,
         .delta = p->delta};
     enum dpf_status status = take_features(p, &s->in.fields[p->x], &plan, e);
@@ -147,7 +147,7 @@ static enum dpf_status open_quadratic(struct dpf_perturb *p, struct dpf_stage *s
     if (status == DPF_OK)
         status = take_target(p, &s->in, &plan, e);
     if (status == DPF_OK && plan.taylor && !plan.classes)
-        status = dpf_fail(e, DPF_USAGE, "'--loss taylor2' needs classes: '%s' has none",
+        status = dpf_fail(e, DPF_USAGE, "'--loss cross-entropy' needs classes: '%s' has none",
                           p->target);
     if (status == DPF_OK)
         status = dpf_quadratic_init(&own->form, &plan, e);

@@ -1,5 +1,6 @@
 /* What several releases need: bounds, targets, events. */
 #include <math.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "privacy/tradeoff.h"
@@ -86,10 +87,27 @@ struct dpf_spending dpf_perturb_spending(const struct dpf_spending_kind *kind,
         .kind = kind, .parameter = parameter, .choices = 2, .rate = 1, .count = 1};
 }
 
+/* Not from the generator of the noise: a name is public. */
+static bool draw_name(char name[DPF_RELEASE_NAME + 1])
+{
+    struct dpf_random r;
+    unsigned char bytes[DPF_RELEASE_NAME / 2];
+    if (dpf_random_init(&r, NULL) != DPF_OK)
+        return false;
+    dpf_random_bytes(&r, bytes, sizeof bytes);
+    dpf_random_release(&r);
+    sodium_bin2hex(name, DPF_RELEASE_NAME + 1, bytes, sizeof bytes);
+    return true;
+}
+
 void dpf_perturb_add_event(const struct dpf_perturb *p, struct dpf_stage *s,
                            const struct dpf_mechanism_event *m)
 {
+    char name[DPF_RELEASE_NAME + 1];
+    struct dpf_mechanism_event named = *m;
     if (p->seed >= 0)
         dpf_ledger_add_seed(&s->out.events, s->info->name);
-    dpf_ledger_add_mechanism(&s->out.events, s->info->name, m);
+    else if (draw_name(name))
+        named.release = name;
+    dpf_ledger_add_mechanism(&s->out.events, s->info->name, &named);
 }

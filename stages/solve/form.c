@@ -56,6 +56,22 @@ enum dpf_status dpf_solve_form_open(struct dpf_stage *s, struct dpf_error *e)
                           "quadratic' makes it");
 }
 
+enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features,
+                                     size_t outputs, bool intercept, struct dpf_error *e)
+{
+    char *text = dpf_format("input x %zu\ny = dense x out=%zu%s\noutput y\n", features,
+                            outputs, intercept ? "" : " bias=0");
+    if (!text)
+        return dpf_fail_memory(e);
+    enum dpf_status status =
+        dpf_model_parse(&m->model, text, strlen(text), "solution", e);
+    free(text);
+    if (status != DPF_OK)
+        return status;
+    m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
+    return m->parameters ? DPF_OK : dpf_fail_memory(e);
+}
+
 /* The layer of the solution, [n, outputs] with the constant's row first. */
 static enum dpf_status make_model(struct dpf_model_stream *m, size_t n, size_t outputs,
                                   bool intercept, const double *w, struct dpf_error *e)

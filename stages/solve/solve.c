@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "account/code_noise.h"
-#include "base/memory.h"
-#include "base/text.h"
 #include "nn/energy_filters.h"
 #include "nn/initialise.h"
 
@@ -180,22 +178,6 @@ static void on_release(struct dpf_stage *s)
     dpf_components_release(&v->components);
     dpf_mask_coder_release(&v->masks);
     dpf_model_stream_release(&v->result);
-}
-
-enum dpf_status dpf_solve_make_layer(struct dpf_model_stream *m, size_t features,
-                                     size_t outputs, bool intercept, struct dpf_error *e)
-{
-    char *text = dpf_format("input x %zu\ny = dense x out=%zu%s\noutput y\n", features,
-                            outputs, intercept ? "" : " bias=0");
-    if (!text)
-        return dpf_fail_memory(e);
-    enum dpf_status status =
-        dpf_model_parse(&m->model, text, strlen(text), "solution", e);
-    free(text);
-    if (status != DPF_OK)
-        return status;
-    m->parameters = dpf_calloc(m->model.span + 1, sizeof *m->parameters);
-    return m->parameters ? DPF_OK : dpf_fail_memory(e);
 }
 
 static const struct dpf_stage_info info = {

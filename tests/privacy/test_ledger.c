@@ -1618,6 +1618,41 @@ static void rows_that_were_chosen_are_no_persons(void)
                 3, .2);
 }
 
+/* A person has many rows, so noise for one of them is no noise for her. */
+static void rows_beside_windows_have_no_bound(void)
+{
+#define NOISE PURE("0.1", "replace-one")
+    check_units("rows of the same people", EVENTS(BOTH(NOISE, PEOPLE ", " NOISE)),
+                INFINITY, .2);
+    check_units("a model of rows",
+                EVENTS("{'event': 'model', 'data': 'protected', 'events': [" NOISE "]}",
+                       PEOPLE, NOISE),
+                INFINITY, .2);
+    check_units("a model of windows",
+                EVENTS("{'event': 'model', 'data': 'protected', 'events': [" PEOPLE
+                       ", " NOISE "]}",
+                       NOISE),
+                INFINITY, .2);
+    check_units("rows and windows in one release", EVENTS(BOTH("", PEOPLE), NOISE),
+                INFINITY, .2);
+    check_units("models of windows, used on windows",
+                EVENTS("{'event': 'model', 'data': 'protected', 'events': [" PEOPLE
+                       ", " NOISE "]}",
+                       PEOPLE, NOISE),
+                3, .2);
+    /* two teachers learned from windows: she may have changed both */
+    check_units(
+        "teachers",
+        EVENTS("{'event': 'teachers', 'branches': [[" PEOPLE "], [" PEOPLE "]]}", NOISE),
+        .2, .2);
+    check_units("teachers, and rows",
+                EVENTS(BOTH("{'event': 'teachers', 'branches': [[" PEOPLE "], [" PEOPLE
+                            "]]}, " NOISE,
+                            NOISE)),
+                INFINITY, .3);
+#undef NOISE
+}
+
 static void windows_that_are_not_understood_are_refused(void)
 {
     static const char *const bad[] = {
@@ -1705,6 +1740,7 @@ const struct dpf_test dpf_tests[] = {
     {"accounts as JSON", accounts_as_json},
     {"a person is a group of windows", a_person_is_a_group_of_windows},
     {"rows that were chosen are no persons", rows_that_were_chosen_are_no_persons},
+    {"rows beside windows have no bound", rows_beside_windows_have_no_bound},
     {"windows that are not understood are refused",
      windows_that_are_not_understood_are_refused},
     {NULL, NULL},

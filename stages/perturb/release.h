@@ -78,8 +78,9 @@ enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf
 /* The number of the field with the target. */
 enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_header *h,
                                    int *number, struct dpf_error *e);
-/* How many records `epsilon` is for: with '--unit person' those of one step between
- * neighbours at the source, else 1. DPF_PRIVACY if there is no such number. */
+/* How many records `epsilon` is for: with '--unit person' the windows that one person
+ * changes, else 1. DPF_PRIVACY if there is no such number: of records that are no windows
+ * a person may have any. */
 enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_stage *s,
                                   uint64_t *group, struct dpf_error *e);
 /* The numbers of one record where `epsilon` is for a group of them: what events state and

@@ -59,7 +59,7 @@ enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_
                ? DPF_OK
                : dpf_fail(e, DPF_PRIVACY,
                           "the ledger has no number of records that one person changes "
-                          "under this relation: see 'window'");
+                          "under this relation: only behind 'window' there is one");
 }
 
 double dpf_perturb_record_multiplier(double multiplier, uint64_t group)

@@ -1653,6 +1653,38 @@ static void rows_beside_windows_have_no_bound(void)
 #undef NOISE
 }
 
+/* What `perturb --unit person` makes noise for. */
+static void a_group_is_of_windows_alone(void)
+{
+    const struct {
+        const char *const *events;
+        uint64_t add_remove, replace_one;
+    } ledgers[] = {
+        {EVENTS("{'event': 'source'}", PEOPLE), 25, 15},
+        {EVENTS("{'event': 'source'}"), 0, 0},
+        {EVENTS("{'event': 'source'}", STABLE("'add-remove': 2, 'replace-one': 1")), 0,
+         0},
+        {EVENTS(PEOPLE, STABLE("'add-remove': 2, 'replace-one': 1")), 50, 15},
+        {EVENTS(PEOPLE, STABLE("'replace-one': 1")), 0, 15},
+        {EVENTS(PEOPLE, AUGMENTATION("100001")), 0, 0},
+        {EVENTS(STABLE("'add-remove': 1, 'replace-one': 1"), PEOPLE), 0, 0},
+        {EVENTS(PURE("0.1", "local"), PEOPLE), 0, 0},
+        {EVENTS(PEOPLE, PEOPLE), 0, 0},
+        {EVENTS(PEOPLE, "{'event': 'household'}"), 0, 0},
+        {EVENTS(BOTH("", ""), PEOPLE), 0, 0},
+        {EVENTS(BOTH(PEOPLE, PEOPLE)), 0, 0},
+        {EVENTS("{'event': 'model', 'data': 'public', 'events': [" PEOPLE "]}"), 0, 0}};
+    for (size_t i = 0; i < COUNT(ledgers); i++) {
+        struct dpf_header h = stream(ledgers[i].events);
+        CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_ADD_REMOVE),
+                        ledgers[i].add_remove);
+        CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_REPLACE_ONE),
+                        ledgers[i].replace_one);
+        CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_LOCAL), ledgers[i].replace_one);
+        dpf_header_release(&h);
+    }
+}
+
 static void windows_that_are_not_understood_are_refused(void)
 {
     static const char *const bad[] = {
@@ -1741,6 +1773,7 @@ const struct dpf_test dpf_tests[] = {
     {"a person is a group of windows", a_person_is_a_group_of_windows},
     {"rows that were chosen are no persons", rows_that_were_chosen_are_no_persons},
     {"rows beside windows have no bound", rows_beside_windows_have_no_bound},
+    {"a group is of windows alone", a_group_is_of_windows_alone},
     {"windows that are not understood are refused",
      windows_that_are_not_understood_are_refused},
     {NULL, NULL},

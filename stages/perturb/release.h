@@ -86,6 +86,11 @@ enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_
 /* The numbers of one record where `epsilon` is for a group of them: what events state and
  * accountants count from. Group privacy makes of them no more than `epsilon` again. */
 double dpf_perturb_record_multiplier(double multiplier, uint64_t group);
+/* What noise is made for. Of Laplace noise for a group a record's share of `epsilon` is
+ * stated, rounded down so that the shares of all come to no more than was asked for: by
+ * at most 3 roundings of 2^-53. So noise is for less by 1e-15, 9 of them, which the share
+ * of a record is above. */
+double dpf_perturb_group_epsilon(const struct dpf_perturb *p, uint64_t group);
 double dpf_perturb_record_epsilon(const struct dpf_perturb *p, double multiplier,
                                   uint64_t group);
 /* What one release of a whole data set spends: `parameter` is that of the kind. */

@@ -167,8 +167,9 @@ static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
     static const char numbers[] =
         "all rows of a person, and no one else's, have her number (to remove this: join "
         "the rows of those who are one before 'load')";
-    static const char links[] =
-        "who is linked to whom is public (to remove this: 'window' without '--links')";
+    static const char links[] = "who is linked to whom is public, and the order of the "
+                                "links too (to remove this: "
+                                "'window' without '--links')";
     static const char who[] = "who is in the table is public, as it is under "
                               "replace-one (to remove this: a mechanism under "
                               "add-remove)";

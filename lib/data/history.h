@@ -9,7 +9,8 @@
  * Claim. Let two tables differ in the rows of one person u: in one of them she has none
  * (add-remove); or she has at least one in both, and everyone else has the same rows in
  * both (replace-one: who is in the table is public, what they did is not). Let M be the
- * number of window ends, F the bound on friends; times, links and options are public.
+ * number of window ends, F the bound on friends; times, options, links and their order are
+ * public.
  * Then the windows, as multisets, differ
  * - under add-remove in at most M + 2 F M windows added and removed;
  * - under replace-one in at most M + F M windows replaced, if days that are missing are

@@ -1653,6 +1653,27 @@ static void rows_beside_windows_have_no_bound(void)
 #undef NOISE
 }
 
+/* Windows of one table that two owners sent are not of different people. */
+static void owners_of_one_table_add_up(void)
+{
+#define OF(digest, more)                                                                 \
+    "{'event': 'source', 'name': 'x', 'digest': 'blake2b-keyed:" digest "'}, " PEOPLE    \
+    ", " more PURE("0.1", "replace-one")
+#define OWNERS(one, other)                                                               \
+    "{'event': 'merge', 'distinct_owners': true, 'branches': [[" one "], [" other "]]}"
+    check_units("two owners", EVENTS(OWNERS(OF("a", ""), OF("b", ""))), 1.5, .1);
+    check_units("one table", EVENTS(OWNERS(OF("a", ""), OF("a", ""))), 3, .2);
+    check_units("parts of its windows",
+                EVENTS(OWNERS(OF("a", IN_ORDER("0") ", "), OF("a", IN_ORDER("1") ", "))),
+                3, .2);
+    check_units(
+        "parts of its rows",
+        EVENTS(OWNERS(IN_ORDER("0") ", " OF("a", ""), IN_ORDER("1") ", " OF("a", ""))),
+        INFINITY, .2);
+#undef OF
+#undef OWNERS
+}
+
 /* What `perturb --unit person` makes noise for. */
 static void a_group_is_of_windows_alone(void)
 {
@@ -1773,6 +1794,7 @@ const struct dpf_test dpf_tests[] = {
     {"a person is a group of windows", a_person_is_a_group_of_windows},
     {"rows that were chosen are no persons", rows_that_were_chosen_are_no_persons},
     {"rows beside windows have no bound", rows_beside_windows_have_no_bound},
+    {"owners of one table add up", owners_of_one_table_add_up},
     {"a group is of windows alone", a_group_is_of_windows_alone},
     {"windows that are not understood are refused",
      windows_that_are_not_understood_are_refused},

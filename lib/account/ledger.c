@@ -192,14 +192,17 @@ static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
     }
 }
 
-/* Windows and records that are none: see the claim on persons in account/reading.h. */
-static void check_people(struct dpf_reading *r)
+/* Windows and records that are none: see the claim on persons in account/reading.h. Where
+ * only these were used, the cost is of a record, whatever windows there are beside it. */
+static void check_people(struct dpf_account *a, struct dpf_reading *r)
 {
     static const char both[] =
         "one mechanism saw windows of people's rows, another one records that are no "
         "windows: how many of these a person has is not known (give them to 'account' "
         "apart)";
-    if (r->unit == DPF_UNIT_PERSON && r->used_windows && r->account->has_records)
+    if (a->has_records && !r->used_windows)
+        a->has_windows = false;
+    if (r->unit == DPF_UNIT_PERSON && r->used_windows && a->has_records)
         dpf_reading_unbounded(r, both, sizeof both - 1);
 }
 
@@ -223,7 +226,7 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
 {
     if (r->memory_failed)
         return dpf_fail_memory(e);
-    check_people(r);
+    check_people(a, r);
     enum dpf_status status = common_relation(r, request, &a->relation, e);
     a->proven.delta = isnan(request->delta) ? stated_delta(r) : request->delta;
     if (status == DPF_OK && isnan(request->delta) && !(a->proven.delta < 1))

@@ -1653,6 +1653,22 @@ static void rows_beside_windows_have_no_bound(void)
 #undef NOISE
 }
 
+/* Windows that no mechanism saw make no person of a record. */
+static void windows_beside_records_do_not_count(void)
+{
+    struct dpf_header h =
+        stream(EVENTS(PEOPLE, "{'event': 'model', 'data': 'protected', 'events': [" PURE(
+                                  "0.1", "replace-one") "]}"));
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    struct dpf_account a;
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &basic, NULL) == DPF_OK);
+    CU_ASSERT(!a.has_windows && a.proven.epsilon > .09);
+    CU_ASSERT(strstr(dpf_text_get(&a.assumes), "each person has one record") != NULL);
+    CU_ASSERT(strstr(dpf_text_get(&a.assumes), "her number") == NULL);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+}
+
 /* Windows of one table that two owners sent are not of different people. */
 static void owners_of_one_table_add_up(void)
 {
@@ -1794,6 +1810,7 @@ const struct dpf_test dpf_tests[] = {
     {"a person is a group of windows", a_person_is_a_group_of_windows},
     {"rows that were chosen are no persons", rows_that_were_chosen_are_no_persons},
     {"rows beside windows have no bound", rows_beside_windows_have_no_bound},
+    {"windows beside records do not count", windows_beside_records_do_not_count},
     {"owners of one table add up", owners_of_one_table_add_up},
     {"a group is of windows alone", a_group_is_of_windows_alone},
     {"windows that are not understood are refused",

@@ -1718,6 +1718,11 @@ static void a_group_is_of_windows_alone(void)
         CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_REPLACE_ONE),
                         ledgers[i].replace_one);
         CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_LOCAL), ledgers[i].replace_one);
+        if (ledgers[i].replace_one) { /* and `account` counts as many */
+            const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC};
+            add(&h.events, PURE("0.1", "replace-one"));
+            SAME("group", epsilon_as(&h, &basic), .1 * (double)ledgers[i].replace_one);
+        }
         dpf_header_release(&h);
     }
 }

@@ -39,12 +39,11 @@
  * (which one person's may change for others), copies and windows of windows leave no
  * stability, and a mechanism that saw rows has no bound, since a person has any number of
  * them. For the same reason there is no bound where one mechanism saw windows and another
- * one, of the same ledger or of a model, saw records that are none: they may be rows of
- * the same people, of whom windows say that they have many. Parts of rows are not apart,
- * as a person has rows in each. Under the unit
- * `window` a step is one window of that event instead, whatever came before: what a paper
- * states that takes a window for a record. It bounds what is told of a window, not of a
- * person. */
+ * one, of the same ledger, of a model or of teachers, saw records that are none: they may
+ * be rows of the same people, of whom windows say that they have many. Parts of rows are
+ * not apart, as a person has rows in each. Under the unit `window` a step is one window
+ * of that event instead, whatever came before: what a paper states that takes a window
+ * for a record. It bounds what is told of a window, not of a person. */
 #ifndef DPF_ACCOUNT_READING_H
 #define DPF_ACCOUNT_READING_H
 

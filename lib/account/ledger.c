@@ -167,8 +167,9 @@ static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
     static const char numbers[] =
         "all rows of a person, and no one else's, have her number (to remove this: join "
         "the rows of those who are one before 'load')";
-    static const char links[] =
-        "who is linked to whom is public (to remove this: 'window' without '--links')";
+    static const char links[] = "who is linked to whom is public, and the order of the "
+                                "links too (to remove this: "
+                                "'window' without '--links')";
     static const char who[] = "who is in the table is public, as it is under "
                               "replace-one (to remove this: a mechanism under "
                               "add-remove)";
@@ -191,6 +192,20 @@ static void assume_always(struct dpf_reading *r, const struct dpf_account *a)
     }
 }
 
+/* Windows and records that are none: see the claim on persons in account/reading.h. Where
+ * only these were used, the cost is of a record, whatever windows there are beside it. */
+static void check_people(struct dpf_account *a, struct dpf_reading *r)
+{
+    static const char both[] =
+        "one mechanism saw windows of people's rows, another one records that are no "
+        "windows: how many of these a person has is not known (give them to 'account' "
+        "apart)";
+    if (a->has_records && !r->used_windows)
+        a->has_windows = false;
+    if (r->unit == DPF_UNIT_PERSON && r->used_windows && a->has_records)
+        dpf_reading_unbounded(r, both, sizeof both - 1);
+}
+
 /* A ledger may come from anyone: what would take hours to compose is refused. */
 static enum dpf_status check_size(const struct dpf_reading *r, struct dpf_error *e)
 {
@@ -211,6 +226,7 @@ static enum dpf_status finish(struct dpf_account *a, struct dpf_reading *r,
 {
     if (r->memory_failed)
         return dpf_fail_memory(e);
+    check_people(a, r);
     enum dpf_status status = common_relation(r, request, &a->relation, e);
     a->proven.delta = isnan(request->delta) ? stated_delta(r) : request->delta;
     if (status == DPF_OK && isnan(request->delta) && !(a->proven.delta < 1))

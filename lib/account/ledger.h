@@ -25,7 +25,8 @@ struct dpf_account {
     enum dpf_relation relation;
     enum dpf_method method;
     /* Of windows of people (FORMAT.md): `proven` is about a person with all her rows, and
-     * `per_window` about one window, as papers count that take a window for a record. */
+     * `per_window` about one window, as papers count that take a window for a record.
+     * False if mechanisms saw records that are no windows, and none saw windows. */
     bool has_windows, has_friends, has_records; /* has_records: others were used, too */
     struct dpf_guarantee per_window;            /* its source: why, as of `proven` */
     enum dpf_method window_method;

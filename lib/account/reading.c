@@ -26,7 +26,9 @@ struct context {
     bool unstable[2]; /* nothing is promised */
     bool chosen;      /* records were selected, divided or copied */
     bool spent;       /* a mechanism saw records */
-    bool windows;     /* records are windows of people's rows */
+    bool windows;     /* records are windows of people's rows; some of them */
+    bool plain;       /* records are none; some of them */
+    bool answers;     /* records are answers of teachers; the two above are of theirs */
 };
 
 /* What a mechanism's relation asks for. That a record is there at all must not tell of
@@ -118,7 +120,7 @@ static void tell_group(struct dpf_reading *r, const struct context *c, uint64_t 
         return;
     if (group == MAX_GROUP)
         size = snprintf(why, sizeof why, "one record changes all too many others");
-    else if (c->windows && r->unit == DPF_UNIT_PERSON)
+    else if (c->windows && !c->answers && r->unit == DPF_UNIT_PERSON)
         size = snprintf(why, sizeof why,
                         "one person changes up to %llu of the windows that a mechanism "
                         "saw (her own, and those of her friends): they count as a group",
@@ -202,7 +204,8 @@ static enum dpf_status take_mechanism(const struct dpf_event *v, struct dpf_read
     else
         tell_group(r, c, entry.group);
     c->spent = true;
-    r->account->has_records = r->account->has_records || !c->windows;
+    r->account->has_records = r->account->has_records || c->plain;
+    r->used_windows = r->used_windows || c->windows;
     r->account->mechanisms++;
     r->tells_apart = r->tells_apart || v->shows_place || v->clear;
     for (size_t i = 0; i < r->path_count; i++)
@@ -250,6 +253,7 @@ static void take_windows(const struct dpf_event *v, struct dpf_reading *r,
         take_stability(v, c);
     }
     c->windows = true;
+    c->plain = false;
     r->tells_apart = true; /* a person has many of them */
     r->account->has_windows = true;
     r->account->has_friends = r->account->has_friends || v->friends > 0;
@@ -300,6 +304,8 @@ static void join_context(struct context *all, const struct context *one,
     all->chosen = all->chosen || one->chosen;
     all->spent = all->spent || one->spent;
     all->windows = all->windows || one->windows;
+    all->plain = all->plain || one->plain;
+    all->answers = all->answers || one->answers;
 }
 
 static bool same_number(double a, double b)
@@ -360,6 +366,7 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
                                 .unit = r->unit,
                                 .replaces = r->replaces,
                                 .from_ledger = r->from_ledger,
+                                .used_windows = r->used_windows,
                                 .tells_apart = r->tells_apart,
                                 .memory_failed = r->memory_failed};
     struct context all = {0};
@@ -374,6 +381,7 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
         status = read_events(&branches->via.array.ptr[b], &one, &own, depth + 1, e);
         join_context(&all, &own, disjoint);
         after.unbounded = after.unbounded || one.unbounded;
+        after.used_windows = after.used_windows || one.used_windows;
         after.tells_apart = after.tells_apart || one.tells_apart;
         after.memory_failed = after.memory_failed || one.memory_failed;
         for (size_t i = 0; i < one.path_count; i++)
@@ -390,6 +398,32 @@ static enum dpf_status read_alternatives(const msgpack_object *branches,
     return status;
 }
 
+/* Whether teachers learned from windows, from records that are none, or from both, as
+ * what cannot be read may be. */
+static void look_at_records(const msgpack_object *events, struct dpf_reading *r,
+                            struct context *c, int depth)
+{
+    struct context own = {.plain = true, .windows = depth > DPF_MAX_EVENT_DEPTH};
+    for (uint32_t i = 0; !own.windows && i < events->via.array.size; i++) {
+        struct dpf_event v;
+        if (dpf_event_read(&events->via.array.ptr[i], &v, NULL) != DPF_OK) {
+            own.windows = true;
+            break;
+        }
+        if (v.branches)
+            own.plain = false;
+        for (uint32_t k = 0; v.branches && k < v.branches->via.array.size; k++)
+            look_at_records(&v.branches->via.array.ptr[k], r, &own, depth + 1);
+        if (v.kind == DPF_EVENT_WINDOWS) {
+            own = (struct context){.windows = true};
+            r->account->has_windows = true;
+            r->account->has_friends = r->account->has_friends || v.friends > 0;
+        }
+    }
+    c->windows = c->windows || own.windows;
+    c->plain = c->plain || own.plain;
+}
+
 /* Teachers: see the claim. */
 bool dpf_reading_teachers_apart(const struct dpf_event *v, enum dpf_relation relation)
 {
@@ -398,7 +432,7 @@ bool dpf_reading_teachers_apart(const struct dpf_event *v, enum dpf_relation rel
 }
 
 static void take_teachers(const struct dpf_event *v, struct dpf_reading *r,
-                          struct context *c)
+                          struct context *c, int depth)
 {
     static const char owners[] =
         "no person's record is held by two teachers (to remove this: add up the costs of "
@@ -414,7 +448,10 @@ static void take_teachers(const struct dpf_event *v, struct dpf_reading *r,
         c->group[i] = apart ? 1 : teachers;
         c->unstable[i] = v->names != NULL; /* a teacher has as many records as queries */
     }
-    c->chosen = true; /* answers are no rows of people */
+    c->chosen = c->answers = true; /* answers are no rows of people */
+    c->windows = c->plain = false;
+    for (uint32_t k = 0; k < teachers; k++)
+        look_at_records(&v->branches->via.array.ptr[k], r, c, depth + 1);
     if (c->group[1] > 1)
         tell(&r->account->why, "; ", shared, sizeof shared - 1);
     else if (teachers > 1 && dpf_branches_of_owners(v) &&
@@ -465,7 +502,7 @@ static enum dpf_status take_model(const struct dpf_event *v, struct dpf_reading 
 {
     static const char why[] = "a model of private records was used, made without a "
                               "mechanism";
-    struct context fresh = {.group = {1, 1}};
+    struct context fresh = {.group = {1, 1}, .plain = true};
     uint64_t before = r->account->mechanisms;
     enum dpf_status status = read_events(v->events, r, &fresh, depth + 1, e);
     /* its records may be of the same people, and were not hidden among these messages */
@@ -509,7 +546,7 @@ static enum dpf_status take_event(const struct dpf_event *v, struct dpf_reading 
     case DPF_EVENT_MERGE:
         return take_merge(v, r, c, depth, e);
     case DPF_EVENT_TEACHERS:
-        take_teachers(v, r, c);
+        take_teachers(v, r, c, depth);
         return DPF_OK;
     case DPF_EVENT_KINDS:
         break;
@@ -539,7 +576,7 @@ enum dpf_status dpf_reading_take(struct dpf_reading *r, const struct dpf_values 
                                  struct dpf_error *e)
 {
     struct dpf_event_list list;
-    struct context c = {.group = {1, 1}};
+    struct context c = {.group = {1, 1}, .plain = true};
     enum dpf_status status = dpf_event_list_init(&list, events, e);
     if (status != DPF_OK)
         return status;

@@ -42,10 +42,13 @@
  * All that stands before it has to map persons' rows one by one, so (unless parts are by
  * person, which leave whole persons) a choice of rows (which one person's may change for
  * others), copies and windows of windows leave no stability, and a mechanism that saw
- * rows has no bound, since a person has any number of them. Parts of rows are not apart,
- * as a person has rows in each. Under the unit `window` a step is one window of that
- * event instead, whatever came before: what a paper states that takes a window for a
- * record. It bounds what is told of a window, not of a person. */
+ * rows has no bound, since a person has any number of them. For the same reason there is
+ * no bound where one mechanism saw windows and another one, of the same ledger, of a
+ * model or of teachers, saw records that are none: they may be rows of the same people,
+ * of whom windows say that they have many. Parts of rows are not apart, as a person has
+ * rows in each. Under the unit `window` a step is one window of that event instead,
+ * whatever came before: what a paper states that takes a window for a record. It bounds
+ * what is told of a window, not of a person. */
 #ifndef DPF_ACCOUNT_READING_H
 #define DPF_ACCOUNT_READING_H
 
@@ -76,9 +79,10 @@ struct dpf_reading {
     struct dpf_account *account; /* borrowed: counts and sentences go there */
     enum dpf_account_unit unit;
     bool unbounded, memory_failed;
-    bool replaces;    /* add-remove is taken for two steps of a replaced record */
-    bool from_ledger; /* of data, not of numbers that somebody gave */
-    bool tells_apart; /* something beside the mechanisms tells whose message is whose */
+    bool replaces;     /* add-remove is taken for two steps of a replaced record */
+    bool used_windows; /* a mechanism saw windows of people's rows */
+    bool from_ledger;  /* of data, not of numbers that somebody gave */
+    bool tells_apart;  /* something beside the mechanisms tells whose message is whose */
 };
 
 /* One empty path; false when out of memory. */

@@ -9,8 +9,8 @@
  * Claim. Let two tables differ in the rows of one person u: in one of them she has none
  * (add-remove); or she has at least one in both, and everyone else has the same rows in
  * both (replace-one: who is in the table is public, what they did is not). Let M be the
- * number of window ends, F the bound on friends; times, links and options are public.
- * Then the windows, as multisets, differ
+ * number of window ends, F the bound on friends; times, options, links and their order
+ * are public. Then the windows, as multisets, differ
  * - under add-remove in at most M + 2 F M windows added and removed;
  * - under replace-one in at most M + F M windows replaced, if days that are missing are
  *   filled in; in no number of replaced windows if windows with missing days are dropped,
@@ -30,7 +30,11 @@
  * row has M windows in both tables, so all that differ are replaced, one by one. The
  * numbers are reached: tests/privacy/test_history.c.
  *   Rows must not have been chosen before, by position or content: a row more of u would
- * change which rows of others are left. `window` looks at the ledger for that. */
+ * change which rows of others are left. `window` looks at the ledger for that.
+ *   Both are tables that can be read: values are finite, labels 0 or 1, and nobody has
+ * two rows at one time. Another table is refused, whoever's rows they are, and that
+ * nothing comes out tells that it is one: check a table before a release depends on it.
+ */
 #ifndef DPF_DATA_HISTORY_H
 #define DPF_DATA_HISTORY_H
 

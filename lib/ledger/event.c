@@ -460,22 +460,24 @@ bool dpf_ledger_rows_are_whole(const struct dpf_values *events, bool by_person)
     return whole;
 }
 
-/* What an event makes of one step; 0: no number. */
-static uint64_t steps_of(const struct dpf_event *v, bool add_remove)
+/* What an event makes of one person's windows (0: there are none yet); 0: no number. */
+static uint64_t group_after(uint64_t group, const struct dpf_event *v, bool add_remove)
 {
+    uint64_t steps = add_remove ? v->stability.add_remove : v->stability.replace_one;
     switch (v->kind) {
+    case DPF_EVENT_WINDOWS:
+        return group ? 0 : steps;
     case DPF_EVENT_SELECTION:
     case DPF_EVENT_PARTITION:
     case DPF_EVENT_AUGMENTATION:
-    case DPF_EVENT_WINDOWS: /* has none unless all rows came there */
-        return add_remove ? v->stability.add_remove : v->stability.replace_one;
+        return steps && group <= DPF_MAX_STABILITY / steps ? group * steps : 0;
     case DPF_EVENT_SOURCE:
     case DPF_EVENT_SEED:
     case DPF_EVENT_NONE:
     case DPF_EVENT_RANDOMISED:
     case DPF_EVENT_MECHANISM:
     case DPF_EVENT_MODEL:
-        return 1;
+        return group;
     case DPF_EVENT_MERGE:
     case DPF_EVENT_TEACHERS:
     case DPF_EVENT_MIXING:
@@ -488,18 +490,24 @@ static uint64_t steps_of(const struct dpf_event *v, bool add_remove)
 uint64_t dpf_ledger_group(const struct dpf_values *events, enum dpf_relation relation)
 {
     struct dpf_event_list list;
-    uint64_t group = 1;
-    if (dpf_event_list_init(&list, events, NULL) != DPF_OK)
+    uint64_t group = 0;
+    bool windows = false, good = dpf_event_list_init(&list, events, NULL) == DPF_OK;
+    if (!good)
         return 0;
-    for (uint32_t i = 0; group && i < list.array.via.array.size; i++) {
+    for (uint32_t i = 0; good && i < list.array.via.array.size; i++) {
         struct dpf_event v;
-        uint64_t steps = 0;
-        if (dpf_event_read(&list.array.via.array.ptr[i], &v, NULL) == DPF_OK)
-            steps = steps_of(&v, relation == DPF_ADD_REMOVE);
-        group = steps && group <= DPF_MAX_STABILITY / steps ? group * steps : 0;
+        good = dpf_event_read(&list.array.via.array.ptr[i], &v, NULL) == DPF_OK;
+        bool first = good && !windows && v.kind == DPF_EVENT_WINDOWS;
+        if (first || windows) {
+            windows = true;
+            group = good ? group_after(group, &v, relation == DPF_ADD_REMOVE) : 0;
+            good = group > 0;
+        } else {
+            good = good && keeps_rows(v.kind) && !v.branches;
+        }
     }
     dpf_event_list_release(&list);
-    return group;
+    return good ? group : 0;
 }
 
 static bool count_is_private(const msgpack_object *array, int depth)

@@ -249,10 +249,10 @@ enum dpf_found dpf_ledger_find(const struct dpf_values *events,
                                const char *const *methods, const char *key,
                                double *numbers, size_t count);
 
-/* How many records of the stream one step between neighbours at the source changes, under
- * this relation: the product of the events' stabilities, as account/reading.h has it.
- * With `windows` a step is one person. 0: there is no such number, or it takes branches
- * to tell. Fails closed. */
+/* How many windows of the stream one person changes, under this relation: the product of
+ * the stabilities from the event of windows on, as account/reading.h has it. 0: there is
+ * no such number, as where no windows were made (of plain records a person may have any
+ * number), or rows were not whole before; or it takes branches to tell. Fails closed. */
 uint64_t dpf_ledger_group(const struct dpf_values *events, enum dpf_relation relation);
 
 /* Whether rows are as they were loaded: none chosen, copied or made windows of, and

@@ -5,6 +5,7 @@
 
 #include "account.h"
 #include "account/shuffle.h"
+#include "base/log.h"
 
 #include "base/banned.h"
 
@@ -101,14 +102,21 @@ static enum dpf_status add_methods(const struct dpf_account_question *q,
     return DPF_OK;
 }
 
+static bool is_within(const struct dpf_account_question *q,
+                      const struct dpf_guarantee *cost)
+{
+    return cost->epsilon <= q->budget_epsilon && cost->delta <= q->budget_delta;
+}
+
 static enum dpf_status check_budget(const struct dpf_account_question *q,
                                     const struct dpf_account *a, struct dpf_error *e)
 {
     struct dpf_text cost = {0};
     bool window = a->has_windows && strcmp(q->unit, "record") == 0;
     const struct dpf_guarantee *proven = window ? &a->per_window : &a->proven;
-    if (!q->budget ||
-        (proven->epsilon <= q->budget_epsilon && proven->delta <= q->budget_delta))
+    if (q->budget && is_within(q, proven) && !is_within(q, &a->proven))
+        dpf_notice("one window is within the budget '%s', a person is not", q->budget);
+    if (!q->budget || is_within(q, proven))
         return DPF_OK;
     dpf_text_add_epsilon(&cost, proven->epsilon);
     enum dpf_status status =

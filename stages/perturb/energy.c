@@ -234,6 +234,7 @@ static enum dpf_status open_energy(struct dpf_perturb *p, struct dpf_stage *s,
     if (status == DPF_OK)
         status = dpf_perturb_group(p, s, &own->group, e);
     plan.group = own->group;
+    plan.epsilon = dpf_perturb_group_epsilon(p, own->group);
     double inputs = (double)(plan.patches.channels * plan.patches.kernel_height *
                              plan.patches.kernel_width) +
                     (double)plan.patches.conditions;

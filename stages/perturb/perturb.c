@@ -95,7 +95,7 @@ static const struct dpf_option options[] = {
                  "number of inputs and 1)"),
     DPF_OPT_CHOICE("unit", &state.unit, dpf_unit_words, "WHO",
                    "quadratic, energy (sound, gaussian): --epsilon is for one record, or "
-                   "for all records that one person changes, as the ledger has them "
+                   "for all windows that one person changes, as the ledger has them "
                    "(record)"),
     DPF_OPT_STRING("field", &state.field, "NAME", "the field to perturb (x)"),
     DPF_OPT_STRING("target", &state.target, "NAME",

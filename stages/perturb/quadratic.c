@@ -144,6 +144,7 @@ static enum dpf_status open_quadratic(struct dpf_perturb *p, struct dpf_stage *s
     if (status == DPF_OK)
         status = dpf_perturb_group(p, s, &own->group, e);
     plan.group = own->group;
+    plan.epsilon = dpf_perturb_group_epsilon(p, own->group);
     if (status == DPF_OK)
         status = take_target(p, &s->in, &plan, e);
     if (status == DPF_OK && plan.taylor && !plan.classes)

@@ -78,13 +78,19 @@ enum dpf_status dpf_perturb_bounds(const struct dpf_perturb *p, const struct dpf
 /* The number of the field with the target. */
 enum dpf_status dpf_perturb_target(const struct dpf_perturb *p, struct dpf_header *h,
                                    int *number, struct dpf_error *e);
-/* How many records `epsilon` is for: with '--unit person' those of one step between
- * neighbours at the source, else 1. DPF_PRIVACY if there is no such number. */
+/* How many records `epsilon` is for: with '--unit person' the windows that one person
+ * changes, else 1. DPF_PRIVACY if there is no such number: of records that are no windows
+ * a person may have any. */
 enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_stage *s,
                                   uint64_t *group, struct dpf_error *e);
 /* The numbers of one record where `epsilon` is for a group of them: what events state and
  * accountants count from. Group privacy makes of them no more than `epsilon` again. */
 double dpf_perturb_record_multiplier(double multiplier, uint64_t group);
+/* What noise is made for. Of Laplace noise for a group a record's share of `epsilon` is
+ * stated, rounded down so that the shares of all come to no more than was asked for: by
+ * at most 3 roundings of 2^-53. So noise is for less by 1e-15, 9 of them, which the share
+ * of a record is above. */
+double dpf_perturb_group_epsilon(const struct dpf_perturb *p, uint64_t group);
 double dpf_perturb_record_epsilon(const struct dpf_perturb *p, double multiplier,
                                   uint64_t group);
 /* What one release of a whole data set spends: `parameter` is that of the kind. */

@@ -60,12 +60,17 @@ enum dpf_status dpf_perturb_group(const struct dpf_perturb *p, const struct dpf_
                ? DPF_OK
                : dpf_fail(e, DPF_PRIVACY,
                           "the ledger has no number of records that one person changes "
-                          "under this relation: see 'window'");
+                          "under this relation: only behind 'window' there is one");
 }
 
 double dpf_perturb_record_multiplier(double multiplier, uint64_t group)
 {
     return group == 1 ? multiplier : nextafter(multiplier * (double)group, 0);
+}
+
+double dpf_perturb_group_epsilon(const struct dpf_perturb *p, uint64_t group)
+{
+    return group == 1 || p->gaussian ? p->epsilon : p->epsilon * (1 - 1e-15);
 }
 
 double dpf_perturb_record_epsilon(const struct dpf_perturb *p, double multiplier,
@@ -77,7 +82,7 @@ double dpf_perturb_record_epsilon(const struct dpf_perturb *p, double multiplier
                ? dpf_gdp_epsilon(1 / dpf_perturb_record_multiplier(multiplier, group) *
                                      (1 + 1e-15),
                                  p->delta)
-               : p->epsilon / (double)group * (1 + 1e-15);
+               : nextafter(p->epsilon / (double)group, 0);
 }
 
 struct dpf_spending dpf_perturb_spending(const struct dpf_spending_kind *kind,

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "harness.h"
+#include "privacy/energy_form.h"
+#include "privacy/quadratic.h"
 #include "random/seeded.h"
 
 #include "base/banned.h"
@@ -323,6 +325,151 @@ static void one_person_changes_no_more_than_the_event_says(void)
     CU_ASSERT(seen.replaced > 0);
 }
 
+/* --------------------------------------------------- integers that get a person's noise
+ */
+
+enum { MOST_VALUES = 64 };
+
+/* Values within [0, 1], many of them at an end. */
+static void round_some(struct table *t, struct dpf_seeded *r)
+{
+    for (int u = 0; u < PEOPLE; u++)
+        for (int s = 0; s < TIMES; s++)
+            for (int i = 0; i < WIDTH; i++)
+                if (dpf_seeded_unit(r) < .7)
+                    t->x[u][s][i] = t->x[u][s][i] < .5f ? 0 : 1;
+}
+
+/* Those of a quadratic form, each as often as its noise counts it. */
+static void add_to_form(const struct windows *w, size_t values, struct dpf_quadratic *q,
+                        double sign, double *sums)
+{
+    bool l2 = q->plan.variant == DPF_QUADRATIC_GAUSSIAN;
+    struct dpf_quadratic own;
+    CU_ASSERT_FATAL(dpf_quadratic_init(&own, &q->plan, NULL) == DPF_OK);
+    for (int i = 0; i < w->count; i++) {
+        int32_t label = (int32_t)w->all[i].y;
+        dpf_quadratic_add(&own, w->all[i].x, NULL, &label, 1);
+    }
+    size_t n = values + 1;
+    for (size_t j = 0; j < n; j++)
+        for (size_t k = j; k < n; k++)
+            *sums++ += sign * (l2 && k > j ? M_SQRT2 : 1) *
+                       ((double)own.a[j * n + k] + own.block_a[j * n + k]);
+    for (size_t j = 0; j < n * 2; j++)
+        *sums++ += sign * (l2 ? q->weight : 1) * ((double)own.b[j] + own.block_b[j]);
+    dpf_quadratic_release(&own);
+}
+
+static double norm_of(const double *v, size_t count, bool l2)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += l2 ? v[i] * v[i] : fabs(v[i]);
+    return l2 ? sqrt(sum) : sum;
+}
+
+/* How far two tables' integers are apart, as a share of what noise is for. */
+static double form_apart(const struct windows *a, const struct windows *b, size_t values,
+                         bool l2, bool replace, uint64_t group)
+{
+    const struct dpf_quadratic_plan plan = {.variant = l2 ? DPF_QUADRATIC_GAUSSIAN
+                                                          : DPF_QUADRATIC_SOUND,
+                                            .features = values,
+                                            .intercept = true,
+                                            .outputs = 2,
+                                            .classes = true,
+                                            .replace_one = replace,
+                                            .non_negative = true,
+                                            .epsilon = 1,
+                                            .delta = 1e-6,
+                                            .group = group};
+    double sums[MOST_VALUES * MOST_VALUES] = {0};
+    struct dpf_quadratic q;
+    CU_ASSERT_FATAL(dpf_quadratic_init(&q, &plan, NULL) == DPF_OK);
+    add_to_form(a, values, &q, 1, sums);
+    add_to_form(b, values, &q, -1, sums);
+    double apart =
+        norm_of(sums, sizeof sums / sizeof *sums, l2) / ldexp(q.sensitivity, 2 * q.bits);
+    dpf_quadratic_release(&q);
+    return apart;
+}
+
+static void add_energies(const struct windows *w, struct dpf_energy_form *f)
+{
+    struct dpf_energy_worker worker;
+    CU_ASSERT_FATAL(dpf_energy_worker_init(&worker, f, NULL) == DPF_OK);
+    for (int i = 0; i < w->count; i++)
+        dpf_energy_add(f, &worker, w->all[i].x, 1);
+    dpf_energy_join(f, &worker);
+    dpf_energy_worker_release(&worker);
+}
+
+static double energy_apart(const struct windows *a, const struct windows *b,
+                           size_t values, bool l2, bool replace, uint64_t group,
+                           double clip)
+{
+    const struct dpf_energy_plan plan = {.variant =
+                                             l2 ? DPF_ENERGY_GAUSSIAN : DPF_ENERGY_SOUND,
+                                         .patches = {.channels = 1,
+                                                     .height = 1,
+                                                     .width = values,
+                                                     .kernel_height = 1,
+                                                     .kernel_width = values,
+                                                     .stride = 1,
+                                                     .degree = 2},
+                                         .alpha = {.5, .25},
+                                         .epsilon = 1,
+                                         .delta = 1e-6,
+                                         .replace_one = replace,
+                                         .group = group,
+                                         .clip = clip};
+    double sums[MOST_VALUES * MOST_VALUES] = {0};
+    struct dpf_energy_form f, g;
+    CU_ASSERT_FATAL(dpf_energy_form_init(&f, &plan, NULL) == DPF_OK &&
+                    dpf_energy_form_init(&g, &plan, NULL) == DPF_OK);
+    add_energies(a, &f);
+    add_energies(b, &g);
+    for (size_t i = 0; i < f.moments.count; i++)
+        sums[i] = (double)(f.sums[i] - g.sums[i]);
+    double noise_for = l2 ? f.gaussian.sensitivity_l2 : f.laplace.sensitivity_l1;
+    dpf_energy_form_release(&f);
+    dpf_energy_form_release(&g);
+    return norm_of(sums, sizeof sums / sizeof *sums, l2) / noise_for;
+}
+
+/* `perturb --unit person`, on tables that differ in one person, with and without a clip
+ * norm that all records are above. */
+static void noise_for_a_person_covers_what_she_changes(void)
+{
+    struct dpf_seeded r;
+    double largest = 0;
+    dpf_seeded_init(&r, "test history", 3, 0);
+    for (int i = 0; i < 600; i++) {
+        struct table t = draw_table(&r), other;
+        struct dpf_history_rule rule = draw_rule(&r);
+        struct dpf_history_keeps keeps = dpf_history_keeps(&rule);
+        int u = (int)dpf_seeded_below(&r, PEOPLE);
+        bool replace = i & 1, l2 = i & 2;
+        uint64_t group = replace ? keeps.replace_one : keeps.add_remove;
+        size_t values = dpf_history_values(&rule);
+        if (group == 0)
+            continue; /* none: perturb refuses it */
+        round_some(&t, &r);
+        other = t;
+        draw_person(&other, u, &r);
+        if (!replace)
+            memset(other.there[u], 0, sizeof other.there[u]);
+        struct windows a = make_windows(&t, &rule, 0), b = make_windows(&other, &rule, 0);
+        double form = l2 || replace ? form_apart(&a, &b, values, l2, replace, group) : 0;
+        double cut = energy_apart(&a, &b, values, l2, replace, group, .3);
+        largest = fmax(largest, energy_apart(&a, &b, values, l2, replace, group, 0));
+        largest = fmax(largest, fmax(form, cut));
+        CU_ASSERT_FATAL(largest <= 1 + 1e-9);
+    }
+    CU_ASSERT(largest > .9); /* and no noise for fewer windows would do */
+}
+
 static void the_numbers_are_those_of_the_claim(void)
 {
     struct dpf_history_rule r = {.length = 4,
@@ -383,6 +530,8 @@ const struct dpf_test dpf_tests[] = {
     {"windows are those of plain loops", windows_are_those_of_plain_loops},
     {"one person changes no more windows than the event says, and as many",
      one_person_changes_no_more_than_the_event_says},
+    {"noise for a person covers what she changes",
+     noise_for_a_person_covers_what_she_changes},
     {"the numbers are those of the claim", the_numbers_are_those_of_the_claim},
     {"bad tables are refused", bad_tables_are_refused},
     {NULL, NULL},

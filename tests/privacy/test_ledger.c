@@ -1637,6 +1637,115 @@ static void rows_that_were_chosen_are_no_persons(void)
                 3, .2);
 }
 
+/* A person has many rows, so noise for one of them is no noise for her. */
+static void rows_beside_windows_have_no_bound(void)
+{
+#define NOISE PURE("0.1", "replace-one")
+    check_units("rows of the same people", EVENTS(BOTH(NOISE, PEOPLE ", " NOISE)),
+                INFINITY, .2);
+    check_units("a model of rows",
+                EVENTS("{'event': 'model', 'data': 'protected', 'events': [" NOISE "]}",
+                       PEOPLE, NOISE),
+                INFINITY, .2);
+    check_units("a model of windows",
+                EVENTS("{'event': 'model', 'data': 'protected', 'events': [" PEOPLE
+                       ", " NOISE "]}",
+                       NOISE),
+                INFINITY, .2);
+    check_units("rows and windows in one release", EVENTS(BOTH("", PEOPLE), NOISE),
+                INFINITY, .2);
+    check_units("models of windows, used on windows",
+                EVENTS("{'event': 'model', 'data': 'protected', 'events': [" PEOPLE
+                       ", " NOISE "]}",
+                       PEOPLE, NOISE),
+                3, .2);
+    /* two teachers learned from windows: she may have changed both */
+    check_units(
+        "teachers",
+        EVENTS("{'event': 'teachers', 'branches': [[" PEOPLE "], [" PEOPLE "]]}", NOISE),
+        .2, .2);
+    check_units("teachers, and rows",
+                EVENTS(BOTH("{'event': 'teachers', 'branches': [[" PEOPLE "], [" PEOPLE
+                            "]]}, " NOISE,
+                            NOISE)),
+                INFINITY, .3);
+#undef NOISE
+}
+
+/* Windows that no mechanism saw make no person of a record. */
+static void windows_beside_records_do_not_count(void)
+{
+    struct dpf_header h =
+        stream(EVENTS(PEOPLE, "{'event': 'model', 'data': 'protected', 'events': [" PURE(
+                                  "0.1", "replace-one") "]}"));
+    const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC, .delta = 0};
+    struct dpf_account a;
+    CU_ASSERT_FATAL(dpf_account_ledger(&a, &h, &basic, NULL) == DPF_OK);
+    CU_ASSERT(!a.has_windows && a.proven.epsilon > .09);
+    CU_ASSERT(strstr(dpf_text_get(&a.assumes), "each person has one record") != NULL);
+    CU_ASSERT(strstr(dpf_text_get(&a.assumes), "her number") == NULL);
+    dpf_account_release(&a);
+    dpf_header_release(&h);
+}
+
+/* Windows of one table that two owners sent are not of different people. */
+static void owners_of_one_table_add_up(void)
+{
+#define OF(digest, more)                                                                 \
+    "{'event': 'source', 'name': 'x', 'digest': 'blake2b-keyed:" digest "'}, " PEOPLE    \
+    ", " more PURE("0.1", "replace-one")
+#define OWNERS(one, other)                                                               \
+    "{'event': 'merge', 'distinct_owners': true, 'branches': [[" one "], [" other "]]}"
+    check_units("two owners", EVENTS(OWNERS(OF("a", ""), OF("b", ""))), 1.5, .1);
+    check_units("one table", EVENTS(OWNERS(OF("a", ""), OF("a", ""))), 3, .2);
+    check_units("parts of its windows",
+                EVENTS(OWNERS(OF("a", IN_ORDER("0") ", "), OF("a", IN_ORDER("1") ", "))),
+                3, .2);
+    check_units(
+        "parts of its rows",
+        EVENTS(OWNERS(IN_ORDER("0") ", " OF("a", ""), IN_ORDER("1") ", " OF("a", ""))),
+        INFINITY, .2);
+#undef OF
+#undef OWNERS
+}
+
+/* What `perturb --unit person` makes noise for. */
+static void a_group_is_of_windows_alone(void)
+{
+    const struct {
+        const char *const *events;
+        uint64_t add_remove, replace_one;
+    } ledgers[] = {
+        {EVENTS("{'event': 'source'}", PEOPLE), 25, 15},
+        {EVENTS("{'event': 'source'}"), 0, 0},
+        {EVENTS("{'event': 'source'}", STABLE("'add-remove': 2, 'replace-one': 1")), 0,
+         0},
+        {EVENTS(PEOPLE, STABLE("'add-remove': 2, 'replace-one': 1")), 50, 15},
+        {EVENTS(PEOPLE, STABLE("'replace-one': 1")), 0, 15},
+        {EVENTS(PEOPLE, AUGMENTATION("100001")), 0, 0},
+        {EVENTS(STABLE("'add-remove': 1, 'replace-one': 1"), PEOPLE), 0, 0},
+        {EVENTS(PURE("0.1", "local"), PEOPLE), 0, 0},
+        {EVENTS(PEOPLE, PEOPLE), 0, 0},
+        {EVENTS(PEOPLE, "{'event': 'household'}"), 0, 0},
+        {EVENTS(BOTH("", ""), PEOPLE), 0, 0},
+        {EVENTS(BOTH(PEOPLE, PEOPLE)), 0, 0},
+        {EVENTS("{'event': 'model', 'data': 'public', 'events': [" PEOPLE "]}"), 0, 0}};
+    for (size_t i = 0; i < COUNT(ledgers); i++) {
+        struct dpf_header h = stream(ledgers[i].events);
+        CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_ADD_REMOVE),
+                        ledgers[i].add_remove);
+        CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_REPLACE_ONE),
+                        ledgers[i].replace_one);
+        CU_ASSERT_EQUAL(dpf_ledger_group(&h.events, DPF_LOCAL), ledgers[i].replace_one);
+        if (ledgers[i].replace_one) { /* and `account` counts as many */
+            const struct dpf_account_request basic = {.method = DPF_METHOD_BASIC};
+            add(&h.events, PURE("0.1", "replace-one"));
+            SAME("group", epsilon_as(&h, &basic), .1 * (double)ledgers[i].replace_one);
+        }
+        dpf_header_release(&h);
+    }
+}
+
 static void windows_that_are_not_understood_are_refused(void)
 {
     static const char *const bad[] = {
@@ -1728,6 +1837,10 @@ const struct dpf_test dpf_tests[] = {
     {"accounts as JSON", accounts_as_json},
     {"a person is a group of windows", a_person_is_a_group_of_windows},
     {"rows that were chosen are no persons", rows_that_were_chosen_are_no_persons},
+    {"rows beside windows have no bound", rows_beside_windows_have_no_bound},
+    {"windows beside records do not count", windows_beside_records_do_not_count},
+    {"owners of one table add up", owners_of_one_table_add_up},
+    {"a group is of windows alone", a_group_is_of_windows_alone},
     {"windows that are not understood are refused",
      windows_that_are_not_understood_are_refused},
     {NULL, NULL},

@@ -325,28 +325,6 @@ static const struct {
                    "h3 = sigmoid d1\n"
                    "y = dense h3 out=10\n"
                    "output y\n"},
-    /* The same with hidden units' probabilities as polynomials (TCDBN). What the paper
-     * divides by, a norm of the data, is a public number here. */
-    {"tcdbn-mnist", "input x 1x28x28\n"
-                    "c1 = conv x out=32 kernel=5 pad=2\n"
-                    "h1 = polynomial c1 degree=7 scale=4\n"
-                    "p1 = max-pool h1 kernel=2\n"
-                    "c2 = conv p1 out=64 kernel=5\n"
-                    "h2 = polynomial c2 degree=7 scale=4\n"
-                    "p2 = max-pool h2 kernel=2\n"
-                    "f = flatten p2\n"
-                    "d1 = dense f out=25\n"
-                    "h3 = polynomial d1 degree=7 scale=4\n"
-                    "y = dense h3 out=10\n"
-                    "output y\n"},
-    /* One layer of filters of 4x4, how much of each in every 7x7 square: what
-     * pcdbn-figures sweeps over. */
-    {"pcdbn-figures", "input x 1x28x28\n"
-                      "c1 = conv x out=8 kernel=4 visible=1\n"
-                      "h1 = sigmoid c1\n"
-                      "p1 = average-pool h1 kernel=7 stride=6\n"
-                      "f = flatten p1\n"
-                      "output f\n"},
     /* Filters from the patches' released moments, then how much of each in every square,
      * relative to the record's other features: for a private head. Large squares
      * (`coarse`) are better where noise is large. */
@@ -399,16 +377,17 @@ static const struct {
                       "o = dropout f rate=0.5\n"
                       "y = dense o out=2\n"
                       "output y\n"},
-    /* The same with hidden units' probabilities as polynomials (TCDBN). */
+    /* The same with hidden units' probabilities as polynomials (TCDBN). What the paper
+     * divides by, a norm of the data, is a public number here. */
     {"tcdbn-wellness", "input x 151\n"
                        "v = slice x from=0 count=120\n"
                        "w = reshape v shape=1x30x4\n"
                        "u = slice x from=120 count=31\n"
                        "c1 = conv w u out=10 kernel=12x4 pad=0x2 visible=1\n"
-                       "h1 = polynomial c1 degree=7 scale=4\n"
+                       "h1 = polynomial c1 degree=7 scale=2\n"
                        "p1 = max-pool h1 kernel=2\n"
                        "c2 = conv p1 out=10 kernel=6x2\n"
-                       "h2 = polynomial c2 degree=7 scale=4\n"
+                       "h2 = polynomial c2 degree=7 scale=2\n"
                        "p2 = max-pool h2 kernel=2x1\n"
                        "f = flatten p2\n"
                        "o = dropout f rate=0.5\n"
@@ -475,7 +454,7 @@ const char *const dpf_architecture_names[] = {"abadi-mnist",
                                               "patches-cifar",
                                               "teacher-mnist",
                                               "cdbn-mnist",
-                                              "tcdbn-mnist",
+
                                               "filters-mnist",
                                               "filters-mnist-coarse",
                                               "filters-digits",

@@ -148,8 +148,9 @@ static enum dpf_status open_quadratic(struct dpf_perturb *p, struct dpf_stage *s
     if (status == DPF_OK)
         status = take_target(p, &s->in, &plan, e);
     if (status == DPF_OK && plan.taylor && !plan.classes)
-        status = dpf_fail(e, DPF_USAGE, "'--loss cross-entropy' needs classes: '%s' has none",
-                          p->target);
+        status =
+            dpf_fail(e, DPF_USAGE, "'--loss cross-entropy' needs classes: '%s' has none",
+                     p->target);
     if (status == DPF_OK)
         status = dpf_quadratic_init(&own->form, &plan, e);
     if (status != DPF_OK)

@@ -325,6 +325,14 @@ static const struct {
                    "h3 = sigmoid d1\n"
                    "y = dense h3 out=10\n"
                    "output y\n"},
+    /* One layer of filters of 4x4, how much of each in every 7x7 square: what
+     * pcdbn-figures sweeps over. */
+    {"pcdbn-figures", "input x 1x28x28\n"
+                      "c1 = conv x out=8 kernel=4 visible=1\n"
+                      "h1 = sigmoid c1\n"
+                      "p1 = average-pool h1 kernel=7 stride=6\n"
+                      "f = flatten p1\n"
+                      "output f\n"},
     /* Filters from the patches' released moments, then how much of each in every square,
      * relative to the record's other features: for a private head. Large squares
      * (`coarse`) are better where noise is large. */
@@ -344,7 +352,7 @@ static const struct {
                              "output f\n"},
     {"filters-digits", "input x 1x8x8\n"
                        "c1 = conv x out=16 kernel=3 pad=1\n"
-                       "r1 = relu c1\n"
+                       "r1 = leaky-relu c1\n"
                        "p1 = average-pool r1 kernel=2\n"
                        "g1 = group-norm p1 groups=4\n"
                        "f = flatten g1\n"

@@ -48,6 +48,19 @@ static void test_architectures(void)
         {"glyphs-mnist", "f", "1600", 320 + 18496 + 1229568 + 153800},
         {"patches-cifar", "f", "4608", 27648 + 131584 + 10616832},
         {"teacher-mnist", "f", "800", 416 + 12832 + 8010},
+        /* with visible biases: of 1, 32 and 1600 values */
+        {"cdbn-mnist", "f", "1600", 833 + 51264 + 32 + 40025 + 1600 + 260},
+        {"filters-mnist", "f", "1568", 832 + 64},
+        {"filters-mnist-coarse", "f", "512", 832 + 64},
+        {"filters-digits", "f", "256", 160 + 32},
+        {"cdbn-digits", "f", "160", 241 + 8680 + 24 + 1610},
+        {"pcdbn-figures", "f", "128", 137},
+        /* 31 conditions for each hidden and each visible bias */
+        {"cdbn-wellness", "f", "20", 490 + 1 + 310 + 31 + 1210 + 10 + 42},
+        {"tcdbn-wellness", "f", "20", 490 + 1 + 310 + 31 + 1210 + 42},
+        {"pcdbn-wellness", "f2", "20", 490 + 1 + 310 + 31 + 610 + 10},
+        {"sctrbm-wellness", "h1", "50", 6050 + 120 + 1550 + 120 * 31 + 102},
+        {"dpah-wellness", "h1", "25", 3025 + 120 + 775 + 120 * 31},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dpf_model m;
@@ -57,6 +70,9 @@ static void test_architectures(void)
         CU_ASSERT_PTR_NOT_NULL_FATAL(text);
         CU_ASSERT_FATAL(parse(text, &m, &e));
         has_shape(&m, cases[i].node, cases[i].shape);
+        if (dpf_model_parameter_count(&m) != cases[i].parameters)
+            printf("    %s has %llu parameters\n", cases[i].name,
+                   (unsigned long long)dpf_model_parameter_count(&m));
         CU_ASSERT_EQUAL(dpf_model_parameter_count(&m), cases[i].parameters);
         CU_ASSERT_STRING_EQUAL(m.text, text);
         dpf_model_release(&m);

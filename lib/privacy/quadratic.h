@@ -29,7 +29,8 @@
  * a column moves by sum a_j, of the two classes that change it moves by sum b_j each, and
  *   (M - 2) sum a_j + 2 sum b_j <= 2n max(M - 2, 2) <= 2nM. For x >= 0, where
  *   |u_j - v_j| <= 1: D_B = n max(M, 4), as (M - 2) a_j + 2 b_j is linear in u_j and v_j.
- *   What is proven is below e from n = 2M on (x >= 0, M > 3).
+ *   What is proven is below e from n = 4M - 8 on if x >= 0 and M > 3, and from 8M - 8 on
+ *   otherwise; for fewer units it is above what is claimed.
  * - sound: noise on the upper triangle of A and on B, one scale D / e for all. Proven: e,
  *   with D the joint L1 sensitivity. By the lemma, with s = sum a_j over the features,
  *   the triangle moves by at most ((sum a)(sum b) + sum a_j b_j) / 2:
